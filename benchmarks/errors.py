@@ -13,35 +13,35 @@ ROOMS = ("benchmarks", "datasets", "fvi_core")
 
 
 class BenchmarkError(Exception):
-    """Something the user can act on. Its message: file or option, expected, found, what to do."""
+    """Error that the user can correct. Its message: file or option, expected, found, what to do."""
 
     exit_code = 1
 
 
 class UsageError(BenchmarkError):
-    """A command that cannot mean anything: an unknown name, a malformed option."""
+    """Invalid command: an unknown name, a malformed option."""
 
     exit_code = 2
 
 
 class UnknownName(UsageError, KeyError):
-    """A name that is not known; the message gives the nearest that are."""
+    """Unknown name; the message gives the nearest known ones."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UnknownName:
-    """The error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
+    """Return the error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
     return UnknownName(f"unknown {kind} {name!r}: {nearest(name, known)}" + (f" ({hint})" if hint else ""))
 
 
 @contextmanager
 def as_messages() -> Iterator[None]:
-    """In here, an error that the user can act on is printed as one message, and the process exits with its status.
+    """Print errors that the user can correct as one message, and exit with their status.
 
-    Errors of data sets, methods and parts, which know nothing of this module, are KeyErrors, ValueErrors and OSErrors
-    of their own; any other of these is a fault of the program, but for files that cannot be read or written.
+    Data sets, methods and parts, which do not know this module, raise KeyErrors, ValueErrors and OSErrors of their own
+    for such errors; others of these types are faults of the program, except for files that cannot be read or written.
     """
     try:
         with streams():

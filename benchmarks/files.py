@@ -17,34 +17,34 @@ from pathlib import Path
 from typing import IO, Any
 
 MOST = 64_000_000
-"""Bytes of a record or a file of the state folder, above which it is none that this project wrote."""
+"""Largest size in bytes of a record or a file of the state folder."""
 LOCK = ".lock"
-SUFFIX = ".tmp"  # of files that are being written: .<name>.<random digits>.tmp, locked by their writer
-PATIENCE = 30.0  # seconds: what is done under a lock takes milliseconds, so who has it that long was stopped
-NOTICE = 5.0  # seconds after which waiting for a lock is told
-OLD = 3600.0  # seconds after which nobody is still at writing a file, where locks cannot tell
-UNABLE = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems that do not sync folders
+SUFFIX = ".tmp"  # suffix of files that are being written: .<name>.<random digits>.tmp, locked by their writer
+PATIENCE = 30.0  # seconds: steps under a lock take milliseconds, so a process holding it that long is suspended
+NOTICE = 5.0  # seconds of waiting for a lock before a message
+OLD = 3600.0  # seconds after which no process still writes a file, where locks do not work
+UNABLE = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # errors of file systems that cannot sync folders
 
 
 @contextlib.contextmanager
 def locked(folder: Path, patience: float = PATIENCE) -> Iterator[bool]:
-    """Between processes: what is done in here to the files of a folder is one step. Raises OSError.
+    """Make the changes to a folder's files in this context one step between processes. Raises OSError.
 
-    Says whether that is so: it is not if another process has had the lock for all of ``patience`` seconds. Waiting for
-    it is told on stderr.
+    Yields whether it is one: not if another process held the lock for ``patience`` seconds. Waiting is reported on
+    stderr.
     """
     with open_lock(folder) as file:
         begun = _lock(file, min(patience, NOTICE))
         if begun is False and patience > NOTICE:
             print(f"waiting for {holder(folder) or 'another process'}, which has locked {folder}", file=sys.stderr)
             begun = _lock(file, patience - NOTICE)
-        # Some network file systems have no locks: the step is then short.
+        # Some network file systems have no locks: the step is then short, but unprotected.
         yield begun is not False
 
 
 def open_lock(folder: Path) -> IO[bytes]:
     """Open the lock of a folder, which only those may open who may write in the folder. Raises OSError."""
-    file = open(folder / LOCK, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
+    file = open(folder / LOCK, "ab", opener=lambda path, flags: regular(path, flags, 0o600))  # noqa: SIM115
     about = os.fstat(file.fileno())
     mode = 0o600 | folder.stat().st_mode & 0o022
     mode |= (mode & 0o022) << 1
@@ -55,7 +55,7 @@ def open_lock(folder: Path) -> IO[bytes]:
 
 
 def holder(folder: Path) -> str:
-    """Say which process has the lock of a folder; empty where the system does not tell, as of another machine."""
+    """Describe the process that has the lock of a folder; empty if unknown, as for another machine."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         about = (folder / LOCK).stat()
         for line in Path("/proc/locks").read_text().splitlines():
@@ -71,10 +71,10 @@ def holder(folder: Path) -> str:
 
 @contextlib.contextmanager
 def replacing(path: Path, around: AbstractContextManager[Any] = nullcontext()) -> Iterator[IO[bytes]]:
-    """A new file to write, which takes the place of ``path`` at the end, whole, and there to stay after a power cut.
+    """Write a new file that replaces ``path`` at the end: whole, and safe against a power cut.
 
-    After an exception nothing has changed. ``around`` is entered directly before the file takes its place, where it may
-    raise, and left directly after. The folder is made if need be. Raises OSError.
+    After an exception nothing has changed. ``around`` is entered directly before the replacement, where it may raise,
+    and left directly after. The folder is created if necessary. Raises OSError.
     """
     make_folder(path.parent)
     clear(path.parent, path.name)
@@ -87,7 +87,7 @@ def replacing(path: Path, around: AbstractContextManager[Any] = nullcontext()) -
             with around:
                 os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.errno and error.filename is None:  # as of a full disk
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # such as a full disk
             error.filename = str(path)
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -103,9 +103,9 @@ def write(path: Path, text: str, around: AbstractContextManager[Any] = nullconte
 
 
 def clear(folder: Path, name: str = "") -> None:
-    """Remove what killed writers have left in a folder, of one file or of all. Raises nothing.
+    """Remove files that killed writers left in a folder, of one name or all. Raises nothing.
 
-    A writer that lives, though it may be stopped, has its file locked.
+    Files of living writers, even suspended ones, are locked and stay.
     """
     prefix = f".{name}." if name else "."
     for left in listdir(folder):
@@ -117,7 +117,7 @@ def clear(folder: Path, name: str = "") -> None:
 
 
 def read(path: Path | str, most: int = MOST) -> bytes:
-    """Return what a regular file holds. Raises OSError for anything else: a pipe or a device could have no end."""
+    """Return the content of a regular file. Raises OSError for anything else: a pipe or a device could have no end."""
     handle = regular(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(handle).st_size
@@ -132,20 +132,28 @@ def read(path: Path | str, most: int = MOST) -> bytes:
         os.close(handle)
 
 
-def regular(path: Path | str, flags: int) -> int:
+def tail(path: Path | str, most: int = 1_000_000) -> str:
+    """Return the end of a text file, at most so many bytes of it; empty where it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb", opener=regular) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+        return file.read(most).decode(errors="replace")
+    return ""
+
+
+def regular(path: Path | str, flags: int, mode: int = 0o666) -> int:
     """An opener for ``open``, of regular files alone. Raises OSError."""
-    handle = os.open(path, flags | os.O_NONBLOCK, 0o666)  # a pipe at whose other end is nobody does not block
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
+    handle = os.open(path, flags | os.O_NONBLOCK, mode)  # a pipe at whose other end is nobody does not block
+    found = os.fstat(handle).st_mode
+    if not stat.S_ISREG(found):
         os.close(handle)
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(found):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return handle
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that may be there, and those above it, to stay after a power cut. Raises OSError."""
+    """Create a folder and its parents if absent, safe against a power cut. Raises OSError."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -153,7 +161,7 @@ def make_folder(folder: Path) -> None:
 
 
 def listdir(folder: Path) -> list[str]:
-    """The names in a folder; none where it cannot be read."""
+    """Return the names in a folder; none where it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -161,7 +169,7 @@ def listdir(folder: Path) -> list[str]:
 
 
 def parse(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError for whatever is none."""
+    """Parse JSON text. Raises ValueError for any invalid text."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -169,17 +177,17 @@ def parse(text: str | bytes) -> Any:
 
 
 def _begin(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new file beside a path, and locked: so others can tell a living writer from a killed one."""
+    """Create a new file beside a path, locked, so that others can tell a living writer from a killed one."""
     while True:
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}{SUFFIX}")
         file = open(temporary, "xb")  # noqa: SIM115  (it stays open for the caller)
         if _lock(file, 0) is not False and temporary.exists():
             return temporary, file
-        file.close()  # between its making and its locking it was taken for a leftover
+        file.close()  # another process removed it as a leftover before it was locked
 
 
 def _lock(file: IO[bytes], patience: float) -> bool | None:
-    """Whether an open file's lock is ours, or None where there are no locks. It ends with the file or its process."""
+    """Take an open file's lock; None where there are no locks. It ends with the file or its process."""
     limit, pause = time.monotonic() + patience, 0.001
     while True:
         try:
@@ -195,7 +203,7 @@ def _lock(file: IO[bytes], patience: float) -> bool | None:
 
 
 def _sync(folder: Path) -> None:
-    """Put the names in a folder on disk: syncing a file does not cover the name that it was given."""
+    """Sync the names in a folder to disk: syncing a file does not cover its name."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

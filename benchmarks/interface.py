@@ -1,7 +1,7 @@
-"""The suite from Python: records as a frame, what tables need and cost, training what is missing, measuring it again.
+"""Suite from Python: records as a frame, plans and costs, training, measuring.
 
-The command line calls these functions. docs/python.md shows them beside those of :mod:`reports.interface`. Sentences go
-to ``say`` as they come (``print`` without it); names that are not known raise UnknownName with the nearest that are.
+The command line calls these functions. docs/python.md shows them beside those of :mod:`reports.interface`. Messages go
+to ``say`` (default: ``print``); unknown names raise UnknownName with the nearest known ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
+from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store
+from benchmarks.state import archive
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, look
@@ -29,10 +31,11 @@ if TYPE_CHECKING:
 def records(
     results: Path | str = RESULTS, out: Path | str | None = None, *, suite: Suite = SUITE, say: Say = print
 ) -> pandas.DataFrame:
-    """Every metric of every record as one long frame, as ``export`` writes it; out: a .csv or .parquet file of it too.
+    """Return every metric of every record as one long frame, as ``export`` writes it; out: also write a .csv or
+    .parquet file.
 
-    Records that cannot be trusted are left out, said, and named in ``frame.attrs["problems"]``. Raises UsageError for
-    another kind of file, before anything is read, and OSError.
+    Invalid records are left out, reported, and named in ``frame.attrs["problems"]``. Raises UsageError for another kind
+    of file, before anything is read, and OSError.
     """
     if out is not None:
         frame.check(Path(out))
@@ -62,7 +65,7 @@ def plan(
     suite: Suite = SUITE,
     say: Say = print,
 ) -> Planned:
-    """What tables miss, which data that lacks, and, unless ``cost`` is False, what training it would cost here.
+    """Return missing runs of tables, missing data and, unless ``cost`` is False, the cost of training them here.
 
     Trains nothing, fetches nothing.
     """
@@ -87,16 +90,16 @@ def run(
     suite: Suite = SUITE,
     say: Say = print,
 ) -> Summary:
-    """Train what tables miss, as ``python -m benchmarks run``; Ctrl-C stops it, and the summary says so.
+    """Train missing runs of tables, as ``python -m benchmarks run``; Ctrl-C stops it, which the summary notes.
 
-    progress: a live display on a terminal, elsewhere a line now and then. Raises TooLong for what would take more than
-    a day here, unless ``anyway``; UsageError for a cluster, whose jobs outlive the caller; StoreError and ClaimError
-    if the folders cannot be written.
+    progress: a live display on a terminal, elsewhere a line now and then. Raises TooLong for more than a day here,
+    unless ``anyway``; UsageError for a cluster, whose jobs outlive the caller; StoreError and ClaimError if the folders
+    cannot be written.
     """
     where = make(executor, workers)
     if where.outlives:
         raise UsageError(
-            f"executor {executor!r}: its jobs go on without this process: python -m benchmarks run TABLE "
+            f"executor {executor!r}: its jobs outlive this process: python -m benchmarks run TABLE "
             "--executor slurm submits them"
         )
     asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
@@ -130,17 +133,17 @@ def measure(
     suite: Suite = SUITE,
     say: Say = print,
 ) -> Measured:
-    """Measure runs from kept predictions and parameters, as ``python -m benchmarks measure``: nothing is trained.
+    """Measure runs from stored predictions and parameters without training, as ``python -m benchmarks measure``.
 
-    What the state folder lacks is first taken from the archives that $FVI_ARTIFACTS names (docs/archives.md). What went
-    wrong, and the keys of runs that only training can give, are in what it returns.
+    Files missing from the state folder are first taken from the archives in $FVI_ARTIFACTS (docs/archives.md). The
+    result has problems, and the keys of runs that need training.
     """
-    from benchmarks.experiment import archived  # here, since they need torch
-    from benchmarks.experiment.measure import measure as measure_runs
+    from benchmarks.experiment.measure import measure as measure_runs  # here, since it needs torch
 
     configs = choose(tables, protocol, seeds, methods=methods, datasets=datasets, suite=suite, say=say).configs
     store, state = Store(results, suite.metrics), Path(state)
-    fetched = archived.fetch(store, state, archived.places(), configs, say)
+    keys = {key(config) for config in configs for key in (run_key, training_key)}
+    fetched = archive.fetch(store, state, archive.places(), keys, say)
     if fetched.taken:
         say(f"{fetched.taken} files taken from archives ({fetched.bytes / 1e6:,.1f} MB)")
     report = Ticker(len(configs), "runs") if progress else lambda *_: None
@@ -158,7 +161,7 @@ def score(
     results: Path | str = RESULTS,
     suite: Suite = SUITE,
 ) -> list[Path]:
-    """Measure files of predictions made elsewhere (docs/predictions.md), as a row of a table; the records' files.
+    """Measure external predictions (docs/predictions.md) as a row of a table; return the records' files.
 
     Raises Refused, a BenchmarkError that names the file and the set, and UsageError.
     """

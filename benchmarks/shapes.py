@@ -1,6 +1,4 @@
-"""What configurations, records and failures hold, key by key: plain JSON, with types for those who read and
-write it.
-"""
+"""Contents of configurations, records and failures, key by key: plain JSON, with types."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from fvi_core.registry import PartSpec
 
 
 class DatasetConfig(TypedDict):
-    """Which data a run is trained on; ``content``: digests of a user's own files."""
+    """Data of a run's training; ``content``: digests of a user's own files."""
 
     name: str
     version: str
@@ -20,8 +18,8 @@ class DatasetConfig(TypedDict):
 
 
 class PosteriorConfig(TypedDict):
-    """From how many draws entropies of a posterior are estimated, at how many sets of how many points; ``against``: the
-    trainings that it is compared with, by label."""
+    """Settings of entropy estimates: number of draws, of input sets, of points in each; ``against``: trainings to
+    compare with, by label."""
 
     draws: int
     sets: int
@@ -30,7 +28,7 @@ class PosteriorConfig(TypedDict):
 
 
 class ReferenceConfig(TypedDict):
-    """At which evaluation set functions are compared with those of the trainings ``against``, by label, and with the
+    """Evaluation set at which functions are compared with those of the trainings ``against``, by label, and with the
     exact posterior of the run's own prior."""
 
     set: str
@@ -39,9 +37,9 @@ class ReferenceConfig(TypedDict):
 
 
 class EvaluationConfig(TypedDict):
-    """What is asked of a trained model: draws, evaluation sets, and digests of a user's own files among them; ``fit``:
-    the part that is fitted to its parameters before it predicts; ``evidence``: the set whose log marginal likelihood is
-    asked for; ``bound``: that of a sparse process's bound on it."""
+    """Evaluation of a trained model: draws, evaluation sets, and digests of a user's own files; ``fit``: the part
+    fitted to its parameters before prediction; ``evidence``: the set whose log marginal likelihood is computed;
+    ``bound``: the set of a sparse process's bound on it."""
 
     samples: int
     sets: list[str]
@@ -54,7 +52,7 @@ class EvaluationConfig(TypedDict):
 
 
 class PartsConfig(TypedDict):
-    """The parts of a run with every hyper-parameter; which ones a part has, its class says."""
+    """Parts of a run with every hyper-parameter that their classes declare."""
 
     network: PartSpec
     family: PartSpec
@@ -68,7 +66,7 @@ class PartsConfig(TypedDict):
 
 
 class TrainingConfig(TypedDict):
-    """A training. ``sources``: digests of the code of parts that are no part of this project."""
+    """Configuration of a training. ``sources``: digests of the code of plug-in parts."""
 
     schema: int
     method: str
@@ -80,13 +78,13 @@ class TrainingConfig(TypedDict):
 
 
 class RunConfig(TrainingConfig):
-    """A run: a training and an evaluation."""
+    """Configuration of a run: a training and an evaluation."""
 
     evaluation: EvaluationConfig
 
 
 class MetricRow(TypedDict):
-    """One number of a run: a metric on an evaluation set under a condition, over ``n`` points."""
+    """Number of a run: a metric on an evaluation set under a condition, over ``n`` points."""
 
     dataset: str
     condition: str
@@ -96,10 +94,10 @@ class MetricRow(TypedDict):
 
 
 class Provenance(TypedDict, total=False):
-    """Where the numbers of a run come from. Records of older code lack some of it.
+    """Provenance of a run's numbers. Records of older code lack some entries.
 
-    seconds: wall time of the training, a stack's divided by its trainings; busy: seconds of a processor for each of
-    them, less than 1 for one thread beside other work.
+    seconds: wall time of the training, a stack's divided by its trainings; busy: processor seconds per wall second,
+    less than 1 for one thread beside other work.
     """
 
     commit: str
@@ -134,11 +132,11 @@ class Provenance(TypedDict, total=False):
 
 
 Curves = dict[str, Any]
-"""Points of curves by name; what a curve holds is the affair of its figure."""
+"""Points of curves by name; their content depends on the figure."""
 
 
 class Record(TypedDict):
-    """One finished run, as its file holds it (without the digest of the file)."""
+    """Finished run, as its file holds it (without the digest of the file)."""
 
     schema: int
     metric_versions: dict[str, int]
@@ -150,7 +148,7 @@ class Record(TypedDict):
 
 
 class Failure(TypedDict):
-    """Why a run is not there. ``guess``: its process ended, nobody knows why; ``death``: and others may try it."""
+    """Reason why a run failed. ``guess``: its process ended for unknown reasons; ``death``: others may retry."""
 
     key: str
     reason: str

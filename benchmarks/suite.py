@@ -1,4 +1,4 @@
-"""What the runner and the command line work on, by name: nothing heavy is imported until it is needed."""
+"""Components of the runner and the command line, by name, imported only when needed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fvi_core import plugins
 
 
 def resolve(name: str) -> Any:
-    """What "module:name" names, imported now."""
+    """Import the object that "module:name" names."""
     module, attribute = name.split(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Where the tables, the methods, the training and the metrics are: a module, or "module:name".
+    """Places of the tables, the methods, the training and the metrics: a module, or "module:name".
 
-    ``reports``: the module whose command prints tables, if there is one; ``cell``:
-    what averages the runs of a cell.
+    ``reports``: the module whose command prints tables, if any; ``cell``: the function that averages the runs of a
+    cell.
     """
 
     tables: str = "benchmarks.tables"
@@ -36,23 +36,23 @@ class Suite:
     fits: str = "benchmarks.experiment.misfits:misfits"
 
     def table(self, name: str) -> Any:
-        """The table of a name. Raises what the tables raise for an unknown one."""
+        """Return the table of this name. Raises the tables' error for an unknown one."""
         return importlib.import_module(self.tables).get(name)
 
     def table_names(self) -> list[str]:
-        """The names of all tables."""
+        """Return the names of all tables."""
         return list(importlib.import_module(self.tables).names())
 
     def catalogue(self) -> dict[str, Any]:
-        """Every method, by name."""
+        """Return every method, by name."""
         return resolve(self.methods)()
 
     def misfits(self, configs: list[RunConfig]) -> list[str]:
-        """A sentence for every method of runs whose parts do not fit together."""
+        """Return a sentence for every method of runs whose parts do not fit together."""
         return resolve(self.fits)(configs) if configs else []
 
     @property
     def stack_limit(self) -> Callable[[RunConfig], int]:
-        """How many runs that differ only in seed and split are trained together."""
+        """Return how many runs that differ only in seed and split are trained together."""
         plugins.load()
         return resolve(self.limit)

@@ -65,7 +65,7 @@ def _fetch(wanted: list[str], cache: str | None) -> int:
     }
     failed = fetch(groups, cache, lambda line: print(line, flush=True))
     for lack in (lack for name in wanted if name in fundus.NAMES for lack in lacking(name, root=cache)):
-        print(f"{lack.dataset}: not at hand. {lack.reason.splitlines()[-1]}")
+        print(f"{lack.dataset}: not available. {lack.reason.splitlines()[-1]}")
     have = len(groups) - len(failed)
     missing = f"; not available: {', '.join(failed)}" if failed else ""
     print(f"{have} of {len(groups)} data sets are ready{missing}")

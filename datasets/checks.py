@@ -15,7 +15,7 @@ from fvi_core.printing import message
 from .contract import Arrays, Split
 from .npy import Header
 
-GET_AGAIN = "delete it and get it again (`make data`), or correct the folder that it came from"
+GET_AGAIN = "delete it and fetch it again (`make data`), or correct its source folder"
 WHOLE = "iu"  # kinds of dtype; np.timedelta64 is a subtype of np.integer
 
 
@@ -123,12 +123,12 @@ def read_indices(path: Path, below: int, remedy: str = GET_AGAIN) -> np.ndarray:
     return values.astype(np.int64)
 
 
-def check_finite(values: np.ndarray, where: str) -> None:
+def check_finite(values: np.ndarray, where: str, remedy: str = GET_AGAIN) -> None:
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         first = ", ".join(str(i) for i in bad[0])
         found = f"found {values[tuple(bad[0])]} at [{first}] ({len(bad)} in all)"
-        raise BadData(f"{where}: expected finite numbers, {found}; {GET_AGAIN}")
+        raise BadData(f"{where}: expected finite numbers, {found}; {remedy}")
 
 
 def check_one_label_each(labels: np.ndarray | Header, n: int, where: str, remedy: str) -> None:

@@ -172,7 +172,7 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
             return folder / name
         tried.append(f"{folder / name}: {fault}")
         if fault != "not there":
-            warnings.warn(f"{folder / name}: {fault}; looking elsewhere", stacklevel=2)
+            warnings.warn(f"{folder / name}: {fault}; trying the next place", stacklevel=2)
     if os.environ.get(OFFLINE_VARIABLE):
         tried.append(f"no addresses, since {OFFLINE_VARIABLE} is set: nodes of a cluster have no network")
     elif download:

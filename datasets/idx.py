@@ -32,6 +32,6 @@ def read(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     if found != shape:
         raise BadData(f"{path}: expected shape {shape}, found {found}; {GET_AGAIN}")
     if len(content) != header + size:
-        fault = "is truncated" if len(content) < header + size else "goes on after its end"
+        fault = "is truncated" if len(content) < header + size else "continues after its end"
         raise BadData(f"{path}: expected {size} values, found {len(content) - header}: the file {fault}; {GET_AGAIN}")
     return np.frombuffer(bytearray(content), dtype=np.uint8, offset=header).reshape(shape)

@@ -54,13 +54,17 @@ class Scheme:
     def n_splits(self) -> int:
         return FOLDS if self.held_out == "random" else 1
 
+    def n_held(self, n: int) -> int:
+        """Return how many of n training images are held out."""
+        return {"last": n // 6, "random": n // 10}.get(self.held_out, 0)
+
     def held(self, n: int, split: int) -> np.ndarray:
         """Return which of n training images are held out, [n] bool."""
         held = np.zeros(n, bool)
         if self.held_out == "last":
-            held[n - n // 6 :] = True
+            held[n - self.n_held(n) :] = True
         if self.held_out == "random":
-            held[np.random.RandomState(split).permutation(n)[: n // 10]] = True
+            held[np.random.RandomState(split).permutation(n)[: self.n_held(n)]] = True
         return held
 
 

@@ -35,7 +35,7 @@ def describe(name: str, scheme: str) -> Description:
         chosen.n_splits,
         source.n_classes,
         source.shape,
-        n_train - int(chosen.held(n_train, 0).sum()),
+        n_train - chosen.n_held(n_train),
         source.sizes["test"],
         source.origin,
         tuple(files),

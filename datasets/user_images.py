@@ -17,13 +17,14 @@ from typing import IO
 import numpy as np
 
 from . import registry
-from .checks import BadData, check_labels, check_one_label_each, reading, stamped
+from .checks import BadData, check_finite, check_labels, check_one_label_each, reading, stamped
 from .contract import Arrays, Description, EvaluationSet, Pixels, Split
 from .npy import member, read_header
 
 CORRECT = "correct the file, or how add_images describes it"
 WIDE = "write wider whole numbers as float32, divided by the largest value that they can have"
 CHANNELS = 4  # at most, where only the order of the axes could explain more
+SCALE = 50  # bytes are 255 times what they are as fractions
 Paths = str | os.PathLike | Sequence[str | os.PathLike]
 Source = tuple[Path, ...]  # one npz, or images and labels as npy
 
@@ -64,6 +65,8 @@ def add_images(
     """
     if (mean is None) != (std is None):
         raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")
+    if std is not None and not min(std) > 0:
+        raise ValueError(f"data set {name}: expected std above 0, found {min(std)}")
     if classes < 2:
         raise ValueError(f"data set {name}: expected two classes or more, found {classes}")
     form = Form(classes, channels_last, *(None if v is None else tuple(map(float, v)) for v in (mean, std)))
@@ -102,9 +105,15 @@ def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split
     """Return the only split. Raises BadData."""
     train, test = (_labelled(sources[subset], form) for subset in ("train", "test"))
     check_labels(train.y, form.classes, " and ".join(map(str, sources["train"])))
+    _check_scale(sources["test"], test.x, train.x)
     pixels = None
     if train.x.dtype == np.uint8:
         mean, std = (form.mean, form.std) if form.mean and form.std is not None else statistics(train.x)
+        if max(*mean, *std) > 1:
+            raise BadData(
+                f"{sources['train'][0]}: expected mean and std of bytes / 255, at most 1, found {max(*mean, *std):g}; "
+                f"divide them by 255"
+            )
         pixels = Pixels(mean, std)
     elif form.mean:
         train, test = (Arrays(_scaled(arrays.x, form), arrays.y) for arrays in (train, test))
@@ -155,8 +164,19 @@ def _ood(name: str, source: Source, form: Form, like: np.ndarray) -> EvaluationS
             f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training "
             f"images, found {images.dtype} {list(images.shape)}; {CORRECT}"
         )
+    _check_scale(source, images, like)
     images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
     return EvaluationSet(name, "ood", name.replace("-", "=", 1), images, None, source[0].name)
+
+
+def _check_scale(source: Source, images: np.ndarray, like: np.ndarray) -> None:
+    """Raise BadData where one array was divided by 255 and the other was not."""
+    found, expected = (np.abs(each.astype(np.float32)).max() for each in (images, like))
+    if 0 < min(found, expected) < max(found, expected) / SCALE:
+        raise BadData(
+            f"{source[0]}: expected images on the scale of the training images, up to {expected:g}, found up to "
+            f"{found:g}; {CORRECT}"
+        )
 
 
 def _scaled(images: np.ndarray, form: Form) -> np.ndarray:
@@ -176,7 +196,9 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
     with _stream(source, "images") as stream:
         images = np.lib.format.read_array(stream, allow_pickle=False)
     images = images.transpose(0, 3, 1, 2) if form.channels_last and images.ndim == 4 else images
-    images = np.ascontiguousarray(images.reshape(shape), np.uint8 if images.dtype == np.uint8 else np.float32)
+    with np.errstate(over="ignore"):
+        images = np.ascontiguousarray(images.reshape(shape), np.uint8 if images.dtype == np.uint8 else np.float32)
+    check_finite(images, str(source[0]), CORRECT)
     if not _has_labels(source):
         return images, None
     with _stream(source, "labels") as stream:
@@ -215,10 +237,8 @@ def _shape(source: Source, form: Form) -> tuple[int, ...]:
 @contextmanager
 def _stream(source: Source, name: str) -> Iterator[IO[bytes]]:
     path = source[-1 if name == "labels" else 0]
-    with reading(
-        path, f"the array {name} in an .npz file" if path.suffix == ".npz" else f"{name} as an .npy file", CORRECT
-    ):
-        if path.suffix == ".npy":
+    with reading(path, f"{name} as an .npy file" if _alone(path) else f"the array {name} in an .npz file", CORRECT):
+        if _alone(path):
             with open(path, "rb") as stream:
                 yield stream
         else:
@@ -227,16 +247,20 @@ def _stream(source: Source, name: str) -> Iterator[IO[bytes]]:
 
 
 def _has_labels(source: Source) -> bool:
-    if source[0].suffix == ".npy":
+    if _alone(source[0]):
         return len(source) > 1
     with reading(source[0], "an .npz file", CORRECT), zipfile.ZipFile(source[0]) as archive:
         return "labels.npy" in archive.namelist()
 
 
+def _alone(path: Path) -> bool:
+    return path.suffix.lower() == ".npy"
+
+
 def _source(name: str, paths: Paths, labels: bool = True) -> Source:
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
-    ends = [path.suffix for path in found]
+    ends = [path.suffix.lower() for path in found]
     if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
         raise ValueError(
             f"data set {name}: expected one .npz file, or .npy files of images and labels, found "

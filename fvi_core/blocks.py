@@ -1,6 +1,6 @@
 """Evaluate many sampled networks at shared inputs, a block of samples at a time.
 
-Hidden activations of a block fit in a processor's cache, those of hundreds of networks do not. The values are equal to
+A block's hidden activations fit in a processor's cache, unlike those of hundreds of networks. The values are equal to
 the bit.
 """
 
@@ -14,6 +14,15 @@ from fvi_core.networks import Network, Parameters
 
 BLOCK_ELEMENTS = 2**18
 """Activations of the widest layer in one block: 1 MiB in float32, about a core's second-level cache."""
+CHUNK = 2**24
+"""Most values of a layer computed at once outside training."""
+RESIDUAL_CHUNK = 2**23
+"""Most values of a layer computed at once for residual networks on a CPU: 32 MiB as float32, the largest block that the
+C library reuses; returning larger blocks to the system makes prediction a quarter slower. Other networks use ``CHUNK``,
+on which the masks of dropout by input, and so existing records, depend.
+"""
+ON_GPU = 8
+"""Factor on these sizes for a GPU, which small pieces leave idle."""
 FEW = 8
 """Fewest samples for blocks; fewer use the network's own layers."""
 
@@ -33,3 +42,12 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
         return network(parameters, x)
     pieces = zip(*(value.split(block, 1) for value in parameters.values()), strict=True)
     return torch.cat([network(dict(zip(parameters, piece, strict=True)), x) for piece in pieces], 1)
+
+
+def rows_at_once(network: Network, samples: int, device: torch.device) -> int:
+    """Return at how many inputs ``samples`` functions are evaluated together."""
+    if device.type == "cuda":
+        chunk = CHUNK * ON_GPU
+    else:
+        chunk = RESIDUAL_CHUNK if network.residual else CHUNK
+    return max(1, chunk // (samples * max(network.width, 1)))

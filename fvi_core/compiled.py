@@ -35,7 +35,7 @@ def njit(**options: Any) -> Callable[[F], F]:
 @cache
 def _say() -> None:
     warnings.warn(
-        "compiled code cannot be kept, since no folder for it can be written, and every process compiles for seconds: "
+        "compiled code cannot be cached in any folder, so every process compiles for seconds: "
         "set NUMBA_CACHE_DIR to a folder that you may write",
         stacklevel=3,
     )

@@ -1,6 +1,6 @@
 """Convergence of Markov chains: R-hat and effective sample sizes (Vehtari et al. 2021).
 
-Draws of a scalar are ``[C, S]``: C chains of S draws each. All numbers equal those of ``arviz``.
+Draws of a scalar are ``[C, S]``: C chains of S draws each. All numbers equal ``arviz``'s.
 """
 
 from __future__ import annotations

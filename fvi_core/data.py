@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.images import Scale
+from fvi_core.labels import milios_targets
 
 Batch = Tensor | tuple[Tensor, Tensor] | None
 """Rows ``[R, B]`` of the training data, None for all of them; or x ``[B, ...]`` and y ``[B]`` themselves."""
@@ -68,6 +69,29 @@ class TrainingData:
         tensors = {name: getattr(self, name)[replica : replica + 1] for name in ("x", "y", "low", "high")}
         held = None if self.validation is None else [self.validation[replica]]
         return replace(self, **tensors, validation=held)
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Training data for fitting a prior: inputs ``[R, N, ...]``, targets ``[R, N]``, number of outputs.
+
+    ``scale`` converts any of the x, which may be pixels, to inputs of the network.
+    """
+
+    x: Tensor
+    y: Tensor
+    n_outputs: int
+    classification: bool
+    scale: Callable[[Tensor], Tensor] = lambda x: x
+
+    def as_regression(self, alpha_eps: float) -> tuple[Tensor, Tensor | None]:
+        """Return targets for a zero-mean process, for labels those of Milios et al. (2018), centred, with their noise
+        variances.
+        """
+        if not self.classification:
+            return self.y, None
+        y, variances = milios_targets(self.y, self.n_outputs, alpha_eps)
+        return y - y.mean((1, 2), keepdim=True), variances
 
 
 def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:

@@ -44,8 +44,8 @@ INSTEAD = {
     "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
     "ignore_index": "leave points without a label out of the data",
     "label_smoothing": "a likelihood has none",
-    "loss": "the objective is that of the method; its data term is the likelihood's",
-    "criterion": "the objective is that of the method; its data term is the likelihood's",
+    "loss": "the method sets the objective; its data term is the likelihood's",
+    "criterion": "the method sets the objective; its data term is the likelihood's",
     "lr": "say optimiser={'name': 'adam', 'lr': ...}",
 }
 """Options of other libraries, and their equivalents here."""
@@ -57,7 +57,12 @@ for _module in ("fits", "hamiltonian", "vogn"):  # these modules register their 
 
 
 class TrainingFailed(RuntimeError):
-    """Error: training ended without parameters; the message says why."""
+    """Error: training ended without parameters; the message says why.
+
+    >>> fvi.fit(net, (x, y), "MAP", epochs=5, optimiser={"name": "sgd", "lr": 1e38}, progress=False)
+    Traceback (most recent call last):
+    fvi_core.interface.TrainingFailed: method 'MAP': ...
+    """
 
 
 def fit(
@@ -101,6 +106,9 @@ def fit(
 
     Ctrl-C ends training early: the posterior then has the current parameters. Raises UnfitModule, UnknownMethod,
     UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed after it.
+
+    >>> posterior = fvi.fit(net, (x, y), "FSVI", epochs=2, context={"points": 10}, progress=False)
+    >>> laplace = fvi.fit(net, (x, y), "laplace", fit={"structure": "last_layer"})
     """
     trained_already = method in FITS.classes
     row = methods.get("MAP" if trained_already else method)
@@ -148,13 +156,17 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
-    return Posterior(model, model.fitted(trained.parameters, held, streams.child("fit")), targets, config)
+    return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 
 
 def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Posterior:
     """Load a posterior from a file of :meth:`Posterior.save`, on a module of the same structure.
 
     Runs no code from the file. Raises ValueError for another file and for another module, with the difference.
+
+    >>> posterior.save("mine.fvi")
+    >>> torch.equal(fvi.load("mine.fvi", net).predict(x).values, posterior.predict(x).values)
+    True
     """
     with open(path, "rb") as file:
         whole = io.BytesIO(file.read())
@@ -183,7 +195,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
         if was != now:
             raise ValueError(f"{path}: parameter {name}: expected {now}, as the module has, found {was} in the file")
     if own["constants"] != found["constants"]:
-        raise ValueError(f"{path}: frozen parameters or buffers of the module are not those that it was trained with")
+        raise ValueError(f"{path}: frozen parameters or buffers of the module differ from those in training")
     device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
     parameters = {name: value.to(device) for name, value in held["parameters"].items()}
     return Posterior(build(network, config["parts"], config["training"]), parameters, targets, config)
@@ -248,13 +260,12 @@ def _match_dropout(module: nn.Module, method: str, family: dict[str, Any], parts
 def _refuse_streaming(model: Model) -> None:
     """Raise NotSupported for parts that are fitted to all data after training."""
     family = model.family.independent()[0]
-    for part, base in ((model.likelihood, Likelihood), (family, Family)):
-        if type(part).fit is not base.fit:  # type: ignore[attr-defined]
-            raise NotSupported(
-                f"{part.name!r} is fitted to all training data at once: give them in memory (stream=False)"
-            )  # type: ignore[attr-defined]
+    noise = type(model.likelihood).estimate_noise is not Likelihood.estimate_noise
+    if noise or type(family).condition is not Family.condition:
+        name = model.likelihood.name if noise else family.name
+        raise NotSupported(f"{name!r} is fitted to all training data at once: give them in memory (stream=False)")
     if model.fit is not None:
-        raise NotSupported(f"fit {model.fit.name!r} takes data in memory: train without it, then use posterior.after()")
+        raise NotSupported(f"fit {model.fit.name!r} needs data in memory: train without it, then use posterior.after()")
 
 
 def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
@@ -269,6 +280,7 @@ def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
         except Exception:
             raise KeyboardInterrupt from None
         warnings.warn(
-            f"stopped in {stack.unit} {stack.epoch + 1} of {stack.epochs}: the posterior is that of then", stacklevel=3
+            f"stopped in {stack.unit} {stack.epoch + 1} of {stack.epochs}: the posterior has these parameters",
+            stacklevel=3,
         )
         return trained

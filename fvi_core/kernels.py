@@ -207,7 +207,7 @@ class Helmholtz(Kernel):
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         if n_features != 2 and self.field != "curl_free":
-            raise ValueError(f"kernel 'helmholtz': rotated gradients are of 2 features, found {n_features}")
+            raise ValueError(f"kernel 'helmholtz': rotated gradients need 2 features, found {n_features}")
         made = RBF(ard=self.ard).init(replicas, n_features, x)
         return {f"{part}.{name}": value.clone() for part in FIELDS[self.field] for name, value in made.items()}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,12 +15,7 @@ from fvi_core.registry import LIKELIHOODS, later
 from fvi_core.scales import inverse_softplus, inverse_softplus_of
 from fvi_core.spelling import nearest
 
-if TYPE_CHECKING:
-    from fvi_core.fitting import FitData
-
 Params = dict[str, Tensor]
-PREFIX = "likelihood/"
-"""Prefix of the names of a likelihood's parameters among all trained parameters."""
 RHO = "rho"
 CLASS_WEIGHTS = ("none", "batch")
 NEAR_ONE = 1e-6
@@ -90,9 +85,10 @@ class Likelihood:
         """Join parameters ``[R, M]`` of independently trained members to ``[R]``."""
         return {name: value.mean(1) for name, value in params.items()}
 
-    def fit(self, parameters: Params, fitting: FitData) -> Params:
-        """Return all parameters, including the family's, after training (see :mod:`fvi_core.fitting`)."""
-        return parameters
+    def estimate_noise(self, params: Params, values: Iterator[Tensor], y: Tensor) -> Params:
+        """Return the likelihood's parameters after training; values: outputs ``[R, S, B, Q]`` at the training set y, by
+        batches."""
+        return params
 
     def values(self, f: Tensor) -> Tensor:
         """Turn outputs ``[..., Q]`` into predictions: logits of the classes, or values of the targets ``[..., D]``."""
@@ -221,19 +217,16 @@ class ResidualGaussian(Gaussian):
         squares = (y[:, None] - _single(f)).square().mean((1, 2))
         return -(squares.sqrt() if self.error == "root_mean_square" else squares)
 
-    def fit(self, parameters: Params, fitting: FitData) -> Params:
+    def estimate_noise(self, params: Params, values: Iterator[Tensor], y: Tensor) -> Params:
         """Set the noise to the root mean square residual of the mean function at the training set.
 
         It is at least ``min_std + 1e-6``.
         """
-        family, own = split_parameters(parameters)
-        mean = torch.cat(
-            [_single(f).mean(1) for f in fitting.functions_at(parameters, fitting.streams.child("calibrate"))], dim=1
-        )
-        residual = (fitting.y - mean).square().mean(1).sqrt()
+        mean = torch.cat([_single(f).mean(1) for f in values], dim=1)
+        residual = (y - mean).square().mean(1).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
         rho = above.log() if self.scale == "exp" else inverse_softplus_of(above)
-        return join_parameters(family, {RHO: rho.to(own[RHO])})
+        return {RHO: rho.to(params[RHO])}
 
 
 @LIKELIHOODS.register("categorical")
@@ -355,17 +348,6 @@ class RobustMax(Likelihood):
 
     def _logits(self, k: int) -> tuple[float, float]:
         return math.log(1 - self.epsilon), math.log(self.epsilon / (k - 1))
-
-
-def split_parameters(parameters: Params) -> tuple[Params, Params]:
-    """Split trained tensors into the family's parameters and the likelihood's."""
-    family = {k: v for k, v in parameters.items() if not k.startswith(PREFIX)}
-    return family, {k.removeprefix(PREFIX): v for k, v in parameters.items() if k.startswith(PREFIX)}
-
-
-def join_parameters(family: Params, likelihood: Params) -> Params:
-    """Join the family's and the likelihood's parameters, the inverse of :func:`split_parameters`."""
-    return family | {PREFIX + name: value for name, value in likelihood.items()}
 
 
 def _single(values: Tensor) -> Tensor:

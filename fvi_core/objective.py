@@ -11,10 +11,11 @@ from torch import Tensor
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import Family, Functions, NotSupported
-from fvi_core.fitting import Fit, FitData, own_of
-from fvi_core.likelihoods import Likelihood, split_parameters
-from fvi_core.networks import BUFFER, Network, Parameters
+from fvi_core.families.base import Family, FitData, Functions, NotSupported
+from fvi_core.fitting import Fit
+from fvi_core.held import Held, only_buffers
+from fvi_core.likelihoods import Likelihood
+from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import later
@@ -89,10 +90,12 @@ class Model:
         found = self.divergence.weight_prior(self.prior)
         return None if found is None else (found[0], found[1] * self.weight.factor)
 
-    def fitted(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
+    def after_training(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
         """Return the parameters for prediction, fitted from one replica's ``[1, ...]`` (:mod:`fvi_core.fitting`)."""
         fitting = FitData.of(self.network, self.family, self.likelihood, training_data, streams, self.weight_prior)
-        parameters = self.family.fit(self.likelihood.fit(parameters, fitting), fitting)
+        values = fitting.functions_at(parameters, fitting.streams.child("calibrate"))
+        noise = self.likelihood.estimate_noise(Held.of(parameters).likelihood, values, fitting.y)
+        parameters = self.family.condition(parameters | Held({}, noise).flat(), fitting)
         return parameters if self.fit is None else self.fit(parameters, fitting)
 
     def refitted(
@@ -109,12 +112,11 @@ class Model:
 
     def fit_numbers(self, parameters: Parameters) -> dict[str, float]:
         """Return the numbers of one replica's fit part for its record."""
-        return {} if self.fit is None else self.fit.numbers(own_of(parameters)[1])
+        return {} if self.fit is None else self.fit.numbers(Held.of(parameters).fit)
 
     def functions(self, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """Draw functions for prediction from fitted parameters."""
-        rest, own = own_of(parameters)
-        family = split_parameters(rest)[0]
+        family, _, own = Held.of(parameters)
         if self.fit is None:
             network = self.network if self.precision == "float32" else self.network.in_precision(self.precision)
             return self.family.functions(network, family, samples, streams)
@@ -124,15 +126,14 @@ class Model:
         """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if useful, else None."""
         if not self.likelihood.has_closed_form:
             return None
-        rest, own = own_of(parameters)
-        family = split_parameters(rest)[0]
+        family, _, own = Held.of(parameters)
         if self.fit is None:
             return self.family.marginals(self.network, family, x)
         return self.fit.marginals(self.network, self.family, family, own, x)
 
     def noise_std(self, parameters: Parameters) -> Tensor | None:
         """Return the standard deviation ``[R]`` of Gaussian noise, or None."""
-        return self.likelihood.noise_std(split_parameters(own_of(parameters)[0])[1])
+        return self.likelihood.noise_std(Held.of(parameters).likelihood)
 
     def _context_in_same_pass(self, network: Network) -> Context | None:
         """Return the context if it is evaluated in one pass with the training batch, else None."""
@@ -197,7 +198,7 @@ class Model:
         ``progress``: share of all training steps, including this one, which the divergence's weight may depend on.
         ``seen``: filled with the batch-normalisation statistics of the pass that computes the likelihood term.
         """
-        buffers = {k: v for k, v in parameters.items() if k.startswith(BUFFER)}
+        buffers = only_buffers(parameters)
         parameters = {k: v for k, v in parameters.items() if k not in buffers}
         network = self.network.recording({} if seen is None else seen)
         evidence = self.family.log_evidence(network, parameters, self.likelihood, likelihood_parameters, x, y)

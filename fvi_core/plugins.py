@@ -24,6 +24,7 @@ from typing import Any, TypeGuard
 
 from fvi_core.printing import message
 from fvi_core.registry import REGISTRIES
+from fvi_core.settings import restored
 
 VARIABLE, GROUP = "FVI_PLUGINS", "fvi_bench.plugins"
 ORIGIN = ".origin"
@@ -113,7 +114,7 @@ def found() -> Iterator[Plugin]:
         if spec is None or not spec.origin:
             raise PluginError(
                 f"plug-in of package {package}: its entry point {point.name!r} names the module {point.module}, "
-                f"which is not there; install it again, or uninstall {package}"
+                f"which does not exist; install it again, or uninstall {package}"
             )
         path = Path(os.path.realpath(spec.origin))
         yield Plugin(path.parent if path.name == "__init__.py" else path, point.module, package)
@@ -128,10 +129,11 @@ def _run(plugin: Plugin) -> None:
     modules = set(sys.modules)
     _running.update({0: {}} | {id(names): dict(names) for names in _TRACKED})
     try:
-        if plugin.package:
-            importlib.import_module(plugin.module)
-        else:
-            _execute(plugin)
+        with restored():
+            if plugin.package:
+                importlib.import_module(plugin.module)
+            else:
+                _execute(plugin)
     except BaseException as error:
         top = plugin.module.partition(".")[0]
         gone = {name for name in set(sys.modules) - modules if name == top or name.startswith(f"{top}.")}
@@ -194,9 +196,10 @@ def source_digest(cls: type) -> str | None:
 
 @cache
 def module_digest(module: str, what: str) -> str | None:
-    """The first 16 digits of the SHA-256 of a module's file, as it is at the first call; None if it is of this project.
+    """Return the first 16 digits of the SHA-256 of a module's file, as it is at the first call; None for this project's
+    files.
 
-    If the file is of a package, of all Python files of that package. Raises :class:`PluginError` without a file.
+    A module in a package has the digest of all its Python files. Raises :class:`PluginError` without a file.
     """
     if module.partition(".")[0] in ("fvi_core", "datasets"):
         return None
@@ -204,8 +207,8 @@ def module_digest(module: str, what: str) -> str | None:
     file = getattr(getattr(loaded, "__spec__", None), "origin", None) or getattr(loaded, "__file__", None)
     if file is None:
         raise PluginError(
-            f"{what} is defined in {module}, which is no file: expected one, to name the code that runs; "
-            f"move it into a file, and let {VARIABLE} name that"
+            f"{what} is defined in {module}, which is no file: expected a file, whose digest names the code; "
+            f"move it into a file, and name that in {VARIABLE}"
         )
     try:
         top = package_of(Path(file))

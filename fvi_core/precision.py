@@ -13,7 +13,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 def check(precision: str) -> None:
-    """Raise ValueError for a precision that is none."""
+    """Raise ValueError for an unknown precision."""
     if precision not in PRECISIONS:
         raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
 

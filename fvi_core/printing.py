@@ -15,7 +15,8 @@ from contextlib import contextmanager
 
 SPELLED, OUTPUT = "spelled", "standard output"
 SIGNS = {
-    **dict.fromkeys("−–—‐‑─", "-"), **dict.fromkeys("‘’′", "'"), **dict.fromkeys("“”″", '"'), "«": "<<", "»": ">>",
+    **dict.fromkeys("−‐‑─", "-"), "–": "--", "—": "---", **dict.fromkeys("‘’′", "'"),
+    **dict.fromkeys("“”″", '"'), "«": "<<", "»": ">>",
     "±": "+-", "×": "x", "·": ".", "→": "->", "↑": "^", "↓": "v", "∞": "inf", "≤": "<=", "≥": ">=", "≈": "~", "⁄": "/",
     "°": "deg", "†": "+", "ß": "ss", "æ": "ae", "Æ": "AE", "ø": "o/", "Ø": "O/", "ł": "l/", "Ł": "L/",
     "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0308": '"', "\u030a": "*",
@@ -104,6 +105,8 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
         raise error
     words = in_ascii(error.object[error.start : error.end])
     after = error.object[error.end : error.end + 2]
+    if words == "---" and not (error.object[: error.start][-1:] + after[:1]).strip():
+        words = "-"  # an empty cell of a table is as wide as it was
     aligned = words.endswith("+-") and after[:1] == " " and after[1:].isdigit()  # 1 +-2 is as long as 1 ± 2
     return words, error.end + aligned
 

@@ -124,7 +124,7 @@ def training_data(
 def streamed(
     data: Data, survey: Survey, seed: int, targets: Targets, outputs: int, training: TrainingData
 ) -> TrainingData:
-    """Return the training data of a few points with all that a loader gives in their place, read anew at each epoch."""
+    """Return training data of a few points that stand for all that a loader yields, read again at each epoch."""
     x, y = training.x, training.y
 
     def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -157,9 +157,8 @@ def _real(y: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Unheld:
-    """Inputs or targets that are read anew at each epoch and not held. It has their shape, and raises NotSupported
-    wherever a method needs their values at once.
-    """
+    """Inputs or targets that are read again at each epoch and not held in memory. It has their shape, and raises
+    NotSupported wherever a method needs all values at once."""
 
     def __init__(self, shape: Sequence[int], device: torch.device, floating: bool):
         self.shape, self.device, self._floating = torch.Size(shape), device, floating
@@ -175,7 +174,7 @@ class Unheld:
     def __getattr__(self, name: str) -> NoReturn:
         raise NotSupported(
             "this method needs all training data at once (for a prior, a fit or a sampler), and the loader is read "
-            "anew at each epoch; give data in memory (stream=False), or another method"
+            "again at each epoch; give data in memory (stream=False), or another method"
         )
 
     def __getitem__(self, index: Any) -> NoReturn:

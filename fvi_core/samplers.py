@@ -14,8 +14,8 @@ from fvi_core import convergence
 from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingData, take
 from fvi_core.families.base import NotSupported
+from fvi_core.held import Held
 from fvi_core.kernels import evenly_spaced
-from fvi_core.likelihoods import join_parameters, split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
@@ -107,7 +107,7 @@ class Target:
         training_data, now = self.training_data, self.state
         n = training_data.x.shape[1]
         size = self.size or n
-        likelihood = split_parameters(now.parameters)[1]
+        likelihood = Held.of(now.parameters).likelihood
         low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         for start in range(0, n, size):
             x, y = (take(rows[:, start : start + size], now.owner) for rows in (training_data.x, training_data.y))
@@ -165,36 +165,32 @@ class Chains(Stack):
         return self.sampler.warmup + self.sampler.samples
 
     def begin(self, state: State) -> ChainState:
-        position = split_parameters(state.parameters)[0]
+        position = Held.of(state.parameters).family
         self.model.family.sampled([position])  # raises now, not once all is done, where the family holds no samples
         return ChainState(**vars(state), energy=torch.zeros(len(state.active)).to(position[next(iter(position))]))
 
-    @property
-    def steps(self) -> int:
-        return self.sampler.thinning
-
     def open(self) -> None:
         now, target = self.now, self._target(self.now)
-        position, likelihood = split_parameters(now.parameters)
+        position, likelihood, _ = Held.of(now.parameters)
         position = self.sampler.place(position, target, now.streams["place"])
         now.energy, now.memory = target.energy(position), self.sampler.remember(position)
-        now.parameters = join_parameters(position, likelihood)
+        now.parameters = Held(position, likelihood).flat()
 
-    def advance(self, steps: int | None = None) -> Tensor:
+    def advance(self) -> Tensor:
         now, warming = self.now, self.epoch < self.sampler.warmup
-        position, likelihood = split_parameters(now.parameters)
+        position, likelihood, _ = Held.of(now.parameters)
         target = self._target(now)
-        for _ in range(self.sampler.thinning)[:steps]:
+        for _ in range(self.sampler.thinning):
             position, now.energy, now.memory = self.sampler.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
             )
-        now.parameters = join_parameters(position, likelihood)
+        now.parameters = Held(position, likelihood).flat()
         if not warming:
             now.kept.append(position)
         return now.energy.double() / self.training_data.x.shape[1]
 
     def outcome(self) -> Parameters:
-        return join_parameters(self.model.family.sampled(self.now.kept), split_parameters(self.now.parameters)[1])
+        return Held(self.model.family.sampled(self.now.kept), Held.of(self.now.parameters).likelihood).flat()
 
     def diagnostics(self) -> dict[str, Tensor]:
         return self.sampler.diagnostics(self.now.memory)
@@ -228,7 +224,7 @@ class Chains(Stack):
         """Draws ``[C, S]`` of each output at some training points."""
         training_data, network = self.training_data.of(replica), self.model.network
         x = training_data.scale(evenly_spaced(training_data.x, LOOKED_AT))
-        chains = [split_parameters(cast(Parameters, member.parameters))[0] for member in members]
+        chains = [Held.of(cast(Parameters, member.parameters)).family for member in members]
         f = torch.cat([self.model.likelihood.values(network(chain, x)) for chain in chains])
         return list(f.flatten(2).unbind(-1))
 

@@ -2,7 +2,7 @@
 
 In predictor-space inference (pequignot2020 eq. 9) every step evaluates about a thousand small networks at 200 inputs.
 With tensor operations the hidden activations (tens of megabytes) pass through memory many times; here they stay in
-registers and the first-level cache. Values and gradients are those of the network, up to float32 rounding.
+registers and the first-level cache. Values and gradients equal the network's up to float32 rounding.
 """
 
 from __future__ import annotations

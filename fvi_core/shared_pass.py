@@ -51,7 +51,7 @@ class SharedPass:
             self.taken = True
             return self.context
         if self.shares_statistics:
-            raise NotSupported("network: shared statistics are those of one context set in a step, found more")
+            raise NotSupported("network: shared statistics need one context set per step, found more")
         return self.draw_context()
 
     def __call__(self, points: Tensor) -> Tensor:

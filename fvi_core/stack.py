@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fvi_core.data import TrainingData, take
-from fvi_core.likelihoods import join_parameters, split_parameters
-from fvi_core.networks import KEPT, Parameters
+from fvi_core.data import TrainingData, TrainingSet, take
+from fvi_core.held import Held
+from fvi_core.networks import Parameters
 from fvi_core.objective import Model
-from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams
 
 FUNCTIONS_LABEL = "noise"
@@ -132,7 +131,7 @@ class Stack:
             start = self.model.family.prepare(self.model.network, start, train, streams.child("prepare"))
             prior = self._fit_prior(start, train, streams.child("prior-fit"))
         likelihood = self.model.likelihood.init(replicas, self.dtype)
-        start = join_parameters(start, {name: value.to(device) for name, value in likelihood.items()})
+        start = Held(start, {name: value.to(device) for name, value in likelihood.items()}).flat()
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
         self.explained: dict[int, str] = {}  # why losses are no numbers, by the number of the replica
@@ -147,11 +146,6 @@ class Stack:
         """Number of epochs; the subclass defines an epoch."""
         raise NotImplementedError
 
-    @property
-    def steps(self) -> int:
-        """Number of steps in an epoch, the smallest pieces that :meth:`advance` can train."""
-        return 1
-
     def begin(self, state: State) -> State:
         """Return the first state, made from the fields common to all ways of training."""
         return state
@@ -159,8 +153,8 @@ class Stack:
     def open(self) -> None:
         """Prepare the state once, before the first epoch."""
 
-    def advance(self, steps: int | None = None) -> Tensor:
-        """Train for an epoch and return its loss, ``[R]``. ``steps``: only its first steps, to time them."""
+    def advance(self) -> Tensor:
+        """Train for an epoch and return its loss, ``[R]``."""
         raise NotImplementedError
 
     def done(self, loss: Tensor) -> Tensor:
@@ -292,10 +286,10 @@ class Stack:
                 return ReplicaResult(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
         each = [member.parameters for member in members if member.parameters is not None]  # without a reason: all
         stacked = {name: torch.cat([one[name] for one in each]) for name in each[0]}
-        family, likelihood = split_parameters(stacked)
+        family, likelihood, _ = Held.of(stacked)
         likelihood = {name: value.unflatten(0, (-1, self.members)) for name, value in likelihood.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
-        parameters = join_parameters(self.family.joined(family), self.model.likelihood.joined(likelihood))
+        parameters = Held(self.family.joined(family), self.model.likelihood.joined(likelihood)).flat()
         told = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in members[0].diagnostics}
         warnings = list(dict.fromkeys(warning for m in members for warning in m.warnings))
         return ReplicaResult(parameters, max(m.epochs for m in members), losses, None, told, warnings)
@@ -304,11 +298,6 @@ class Stack:
 def named_streams(*purposes: str) -> dict[str, str]:
     """Return labels of streams by purpose."""
     return {purpose: FUNCTIONS_LABEL if purpose == "functions" else purpose for purpose in purposes}
-
-
-def trained_names(parameters: Parameters) -> list[str]:
-    """Return the names of the parameters that training changes."""
-    return [name for name in parameters if not name.startswith(KEPT)]
 
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:

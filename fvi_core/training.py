@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import islice
 from typing import Any, cast
 
 import torch
@@ -15,14 +14,14 @@ from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
 from fvi_core.data import Batch, TrainingData, take
 from fvi_core.graphs import Graphs
+from fvi_core.held import Held, trained_names
 from fvi_core.images import Augmentation
-from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import OptimiserState, ScheduleState
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, later, nested
-from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams, trained_names
+from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams
 from fvi_core.triangular import Factorisation, first_cause, watched
 
 __all__ = ["DTYPES", "EarlyStopping", "ReplicaResult", "Trainer", "Training", "TrainingData"]
@@ -101,7 +100,7 @@ class TrainingState(State):
 class Trainer(Stack):
     """Replicas trained by gradients: each has its own batches, random numbers and learning rate.
 
-    With a ``state`` training goes on from there, and the prior is not fitted again.
+    With a ``state``, training resumes from it without fitting the prior again.
     """
 
     streams = named_streams("batch", "augment", "functions", "context", "divergence", "prior", "validation")
@@ -164,20 +163,21 @@ class Trainer(Stack):
 
     @property
     def steps(self) -> int:
+        """Steps of an epoch."""
         return self.training_data.steps or -(-self.training_data.x.shape[1] // self.training.batch_size)
 
-    def advance(self, steps: int | None = None) -> Tensor:
+    def advance(self) -> Tensor:
         now, losses, points = self.now, list[Tensor](), 0
         total = torch.zeros(len(now.active), dtype=torch.float64, device=self.training_data.x.device)
         take_step, before = self._stepper(), self.epoch * self.steps
-        for step, (batch, count) in enumerate(islice(self._batches(), steps)):
+        for step, (batch, count) in enumerate(self._batches()):
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             self.progress = (before + step + 1) / (self.epochs * self.steps)
             losses.append(take_step(batch))
             total += losses[-1] * count
             points += count
         self._note_step(losses, total)
-        family = split_parameters(now.parameters)[0]
+        family = Held.of(now.parameters).family
         self._hold(self.model.family.after_epoch(self.model.network, family, self.epoch + 1, self.epochs))
         return total / points
 
@@ -203,7 +203,7 @@ class Trainer(Stack):
         def step(batch: Batch) -> Tensor:
             x, y = training_data.at(now.owner, batch)
             x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
-            family, likelihood = split_parameters(now.parameters)
+            family, likelihood, _ = Held.of(now.parameters)
             source = ContextSource(x, low, high, training_data.pools, training_data.scale)
             seen: Parameters = {}
             with watched() as tried:
@@ -222,7 +222,7 @@ class Trainer(Stack):
             lr = now.schedule.lr if rate is None else rate
             self.optimiser.step(tensors, gradients, now.optimiser, lr.to(x.dtype))
             self._hold(self.model.network.track(now.parameters, seen))
-            self._hold(self.model.family.after_step(self.model.network, split_parameters(now.parameters)[0], x, y))
+            self._hold(self.model.family.after_step(self.model.network, Held.of(now.parameters).family, x, y))
             return loss.detach()
 
         if rate is None:
@@ -279,8 +279,7 @@ class Trainer(Stack):
         held = self.training_data.validation
         if held is None:
             raise ValueError(
-                "training asks for early stopping, but the data set has no validation subset; "
-                "choose another split scheme"
+                "early stopping needs a validation subset, and the data set has none; choose another split scheme"
             )
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
@@ -294,9 +293,7 @@ class Trainer(Stack):
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
         """Return the validation loss ``[1]`` of one replica at x, y; every call uses the same random numbers."""
-        family, likelihood = split_parameters(
-            {name: value[place : place + 1] for name, value in self.now.parameters.items()}
-        )
+        family, likelihood, _ = Held.of({name: value[place : place + 1] for name, value in self.now.parameters.items()})
         x, y = x.unsqueeze(0), y.unsqueeze(0)
         size = VALIDATION_IMAGES if x.dim() > 3 else x.shape[1]
         loss: Any = 0  # a tensor from the first piece on

@@ -14,8 +14,8 @@ from fvi_core.data import Batch, TrainingData
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.families.mean_field import LOG_VAR, MEAN, MeanField
+from fvi_core.held import Held
 from fvi_core.images import Augmentation
-from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import BatchNorm, Conv2d, Linear, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import Prior
@@ -112,7 +112,7 @@ class NaturalGradient(Trainer):
         def step(batch: Batch) -> Tensor:
             x, y = data.at(now.owner, batch)
             x = data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
-            family, likelihood = split_parameters(now.parameters)
+            family, likelihood, _ = Held.of(now.parameters)
             drawn = self.model.family.weights(network, family, self.options.samples, now.streams["functions"])
             divergence = self._divergence(family, x)
             seen: list[Parameters] = []

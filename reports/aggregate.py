@@ -22,7 +22,7 @@ from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import CellRuns, Made, ask, different_data, different_note
 from reports.records import Broken, Recorded, Records, recorded
-from reports.significance import bold, worse
+from reports.significance import Pair, bold, pairwise, worse
 
 NOT_PLANNED, DIFFERENT = "not planned", "different data"
 
@@ -196,12 +196,27 @@ class TableResult:
         """Processor models of a column of costs; empty for other columns."""
         return sorted(set().union(*(row[j].machines for row in self.cells)))
 
+    def pairwise(self, j: int) -> dict[tuple[int, int], Pair]:
+        """Return the tests between the rows of a column; none of costs that rank nothing."""
+        column = self.table.columns[j]
+        if not column.compared or len(self.machines(j)) > 1:
+            return {}
+        compared = [{} if row[j].shared else row[j].values for row in self.cells]
+        return pairwise(compared, direction(column.cell.metric), self.overlaps.get(column.cell.dataset, 0.0))
+
 
 def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> TableResult:
-    """Return every cell of a table under one protocol; runs of other protocols take no part.
+    """Return every cell of a table under one protocol, once for these records; runs of other protocols take no part.
 
     Raises :class:`benchmarks.records.published.InvalidPublished` for damaged files.
     """
+    place = id(table), protocol, None if seeds is None else tuple(seeds)  # the result holds the table
+    if place not in records.results:
+        records.results[place] = _aggregate(table, protocol, records, seeds)
+    return records.results[place]
+
+
+def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None) -> TableResult:
     numbers = published.table(table.paper, table.number) if table.paper else {}
     broken: dict[Broken, None] = {}
     ranges = _ranges(table.columns, numbers)
@@ -217,19 +232,17 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
             named.setdefault(name, set()).update(made.named for made in each.made)
         cells.append(
             [
-                replace(_cell(row, column, asked[column.cell.dataset], numbers), range_of_column=found)
+                _cell(row, column, asked[column.cell.dataset], numbers, found)
                 for column, found in zip(table.columns, ranges)
             ]
         )
     overlaps = {name: _overlap(found) for name, found in named.items()}
     result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records, overlaps)
     for j, column in enumerate(table.columns):
-        if column.compared and len(result.machines(j)) < 2:
-            compared = [{} if row[j].shared else row[j].values for row in cells]
-            tested = worse(compared, direction(column.cell.metric), overlaps[column.cell.dataset])
-            apart = any(tested) if any(each is not None for each in tested) else None
-            for row, mark in zip(cells, bold(tested)):
-                row[j] = replace(row[j], bold=mark, apart=apart)
+        tested = worse(len(cells), result.pairwise(j), direction(column.cell.metric))
+        apart = any(tested) if any(each is not None for each in tested) else None
+        for row, mark in zip(cells, bold(tested)):
+            row[j] = replace(row[j], bold=mark, apart=apart)
     return result
 
 
@@ -269,7 +282,7 @@ def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
     return 0.0
 
 
-def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict) -> CellResult:
+def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict, range_of_column: float | None = None) -> CellResult:
     cell = column.cell_of(row)
     where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
@@ -305,6 +318,7 @@ def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict) -> CellResult:
         tuple(problems),
         different=different,
         machines=machines,
+        range_of_column=range_of_column,
         warnings=warnings,
         splits_missing=len(asked.splits - {split for split, _ in values}),
         impossible=tuple(impossible),

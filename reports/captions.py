@@ -10,6 +10,7 @@ from operator import itemgetter
 import numpy as np
 
 from benchmarks.records.published import Quotation
+from benchmarks.tables.notes import KINDS, Note
 from reports import mean_ranks
 from reports.aggregate import CellResult, TableResult
 from reports.agreement import RULE as AGREEMENT
@@ -19,6 +20,7 @@ from reports.labels import name
 from reports.significance import RULE
 
 MIXED, QUOTED = " (mixed)", "†"
+RUNS = "Runs"
 FVI = " fVI"
 ONE_RUN = (
     "% (one run): relative to the published number, (ours − published) / |published|, in columns of per cent too; "
@@ -39,19 +41,12 @@ def heading(result: TableResult) -> str:
     return table.title.rstrip(".") + (f" ({table.paper}, table {table.number})" if table.number else "")
 
 
-def notes(result: TableResult) -> list[str]:
-    """Return the notes of the table and of the trainings of its runs, for the shown protocol."""
-    return [*own_notes(result), *notes_on_runs(result)]
-
-
-def own_notes(result: TableResult) -> list[str]:
-    """Return the notes of the table's author on its protocol."""
-    return list(dict(result.table.notes).get(result.protocol, ()))
-
-
-def notes_on_runs(result: TableResult) -> list[str]:
-    """Return notes on the runs that count: their files, infinite values, and the warnings of their trainings."""
-    return [*result.files, *_infinite(result), *result.warnings]
+def notes(result: TableResult) -> dict[str, list[Note]]:
+    """Return the table's notes by kind, the last on the runs that count: files, infinite values, warnings."""
+    on_runs = (Note(words, RUNS) for words in (*result.files, *_infinite(result), *result.warnings))
+    found = [*result.table.notes_on(result.protocol), *on_runs]
+    listed = {kind: [note for note in found if note.kind == kind] for kind in (*KINDS, RUNS)}
+    return {kind: each for kind, each in listed.items() if each}
 
 
 def _infinite(result: TableResult) -> list[str]:

@@ -7,7 +7,6 @@ are in the tables' notes, and count nowhere.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -17,10 +16,11 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
 from reports.agreement import Verdict
+from reports.lists import lines_of
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
-COLUMNS = ["paper", "table", "method", "shown_by", "row", "cause"]
+COLUMNS = ("paper", "table", "method", "shown_by", "row", "cause")
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,7 @@ class Cause:
 @cache
 def load(path: Path = FILE) -> tuple[Cause, ...]:
     """Return every cause. Raises BenchmarkError for an invalid file."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.reader(file))
-    if not lines or lines[0] != COLUMNS or any(len(line) != len(COLUMNS) or not all(line) for line in lines[1:]):
-        raise BenchmarkError(f"{path}: expected the columns {','.join(COLUMNS)}, each filled in every line")
-    return tuple(Cause(*line) for line in lines[1:])
+    return tuple(Cause(**found) for found, _ in lines_of(path, COLUMNS, BenchmarkError))
 
 
 def shown(

@@ -30,8 +30,8 @@ from reports.external import with_rows_brought
 from reports.records import Records
 
 HELP = (
-    "Print tables, draw figures and count what is reproduced, from the records in results/. Nothing is trained. "
-    "Status 1: records that cannot be trusted were not counted, and are named."
+    "Print tables, draw figures and count reproduced cells, from the records in results/, without training. "
+    "Status 1: invalid records were not counted, and are named."
 )
 
 RowOption = Annotated[
@@ -44,13 +44,15 @@ ColumnOption = Annotated[
 MetricOption = Annotated[Optional[list[str]], typer.Option("--metric", help="only this metric; may be repeated")]
 DigitsOption = Annotated[
     Optional[int],
-    typer.Option("--digits", min=0, max=9, help="decimals; without it as many as two digits of each error need"),
+    typer.Option("--digits", min=0, max=9, help="decimals (default: two digits of each error)"),
 ]
 PublishedOption = Annotated[bool, typer.Option("--published/--no-published", help="the published numbers")]
 DifferenceOption = Annotated[bool, typer.Option("--difference/--no-difference", help="differences and verdicts")]
 AcrossOption = Annotated[
     Optional[bool],
-    typer.Option("--across/--down", help="methods across or down the page; else down, in LaTeX as takes fewer pages"),
+    typer.Option(
+        "--across/--down", help="methods across or down the page (default: down, in LaTeX as takes fewer pages)"
+    ),
 ]
 NotesOption = Annotated[bool, typer.Option("--notes/--no-notes", help="the rules, counts and notes below the table")]
 PageOption = Annotated[
@@ -154,7 +156,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         ] = None,
         font: Annotated[Optional[str], typer.Option("--font", help="font family: serif, DejaVu Sans")] = None,
         font_size: Annotated[
-            Optional[float], typer.Option("--font-size", min=3, max=40, help="points, without it 8")
+            Optional[float], typer.Option("--font-size", min=3, max=40, help="points (default: 8)")
         ] = None,
         formats: Annotated[
             Optional[list[str]], typer.Option("--format", metavar="FORMAT", help="pdf, png or svg; repeat for more")
@@ -165,7 +167,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; skip and name those
         without records.
 
-        A table's name selects all its figures: NAME-points, its columns as points with errors, and the curves in its
+        A table's name selects all its figures, NAME-points (its columns as points with errors), and the curves in its
         records (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure uses protocol short if that has
         records of more than twice as many rows as the table's own protocol.
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 from reports.shown import MISSING, Shown
 from reports.tex import escape, wide
@@ -23,7 +21,7 @@ VERDICTS = {
 
 
 def entry(shown: Shown, two: bool, marks: Mapping[str, str]) -> str:
-    """A shown line as LaTeX, in two columns where errors have one of their own; marks gives every mark its sign.
+    """Return a shown line as LaTeX, in two columns where errors have one of their own; marks gives every mark its sign.
 
     Only the mean is bold. Infinite means and those with an exponent are words.
     """
@@ -41,24 +39,29 @@ def entry(shown: Shown, two: bool, marks: Mapping[str, str]) -> str:
 
 
 def note(shown: Shown) -> str:
-    """The mark of a line as far as it is set as a note, and not in words."""
+    """Return the mark of a line that is set as a note and not in words."""
     return shown.mark if shown.mean == MISSING or not _words(shown) else ""
 
 
-@dataclass(frozen=True)
 class Format:
-    """What a column of shown lines needs: digits of means and errors before and after the point, marks around them."""
+    """Layout of a column of shown lines: digits of means and errors before and after the point, marks around them.
 
-    shown: Sequence[Shown]
+    two: whether errors have a column.
+    """
 
-    @property
-    def two(self) -> bool:
-        """Whether errors have a column."""
-        return any(each.error for each in self._numbers)
+    def __init__(self, shown: Sequence[Shown]) -> None:
+        self.shown = shown
+        self._numbers = [each for each in shown if _plain(each.mean)]
+        self.two = any(each.error for each in self._numbers)
+        self._means = [each.mean.lstrip("−+") for each in self._numbers]
+        self._errors = [each.error for each in self._numbers if _plain(each.error)]
+        self._signed = any(each.mean[0] in "−+" for each in self._numbers)
+        # Numbers that a mark may follow within their column.
+        self._inside = [each for each in self._numbers if _plain(each.error) or not self.two]
 
     @property
     def tex(self) -> str:
-        """The column, or the two, for tabular."""
+        """The column, or the two, in a tabular's specification."""
         longest = max((_tail(each) for each in self._inside), key=wide, default="")
         mark = r"\tnote{r}" if any(each.mark for each in self._inside) else ""
         after = rf"\,{escape(longest)}" if longest else mark
@@ -84,27 +87,6 @@ class Format:
         bold = 1.05 if any(each.bold for each in self.shown) else 1.0
         return max(numbers * bold, *(wide(_words(each)) + marked for each in self.shown))
 
-    @cached_property
-    def _numbers(self) -> list[Shown]:
-        return [each for each in self.shown if _plain(each.mean)]
-
-    @property
-    def _inside(self) -> list[Shown]:
-        """The numbers that a mark may follow within their column."""
-        return [each for each in self._numbers if _plain(each.error) or not self.two]
-
-    @property
-    def _means(self) -> list[str]:
-        return [each.mean.lstrip("−+") for each in self._numbers]
-
-    @property
-    def _errors(self) -> list[str]:
-        return [each.error for each in self._numbers if _plain(each.error)]
-
-    @property
-    def _signed(self) -> bool:
-        return any(each.mean[0] in "−+" for each in self._numbers)
-
 
 def _sizes(numbers: Sequence[str]) -> tuple[str, str]:
     """How many digits there are at most before and after the points; empty for none after them."""
@@ -124,7 +106,7 @@ def _plain(number: str) -> bool:
 
 
 def _words(shown: Shown) -> str:
-    """What stands in place of a number that cannot be aligned."""
+    """Text in place of a number that cannot be aligned."""
     if shown.mean == MISSING or _plain(shown.mean):
         return "---" if shown.mean == MISSING else ""
     error = rf" $\pm$ {_power(shown.error)}" if shown.error else ""
@@ -132,7 +114,7 @@ def _words(shown: Shown) -> str:
 
 
 def _tail(shown: Shown) -> str:
-    """What follows an aligned number, in characters: an error that cannot be aligned, too."""
+    """Characters after an aligned number, including an error that cannot be aligned."""
     return (f"± {shown.error}" if shown.error and not _plain(shown.error) else "") + shown.after.strip()
 
 

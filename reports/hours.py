@@ -71,7 +71,7 @@ def _on_device(done: Iterable[tuple[RunConfig, Recorded]]) -> bool:
 
 
 def _amount(hours: float) -> str:
-    """Format hours with two digits, without a zero before the point."""
+    """Format hours with two digits."""
     if hours < 0.005:
-        return "less than .01"
-    return (f"{hours:.2f}" if hours < 1 else f"{hours:.1f}" if hours < 10 else f"{hours:,.0f}").removeprefix("0")
+        return "less than 0.01"
+    return f"{hours:.2f}" if hours < 1 else f"{hours:.1f}" if hours < 10 else f"{hours:,.0f}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from benchmarks.tables.notes import Note
 from fvi_core.printing import in_ascii
 from reports.aggregate import TableResult
 from reports.agreement import RULE as AGREEMENT
@@ -16,6 +17,7 @@ from reports.choice import WHOLE, Choice
 from reports.entries import VERDICTS, Format, entry, note
 from reports.labels import MARKS
 from reports.layout import Block, Line, ShownColumn, blocks
+from reports.marks import bold
 from reports.significance import RULE
 from reports.tex import escape, flowing, lines, wide
 
@@ -43,33 +45,48 @@ class Piece:
     parts: int = 1
 
 
-def latex(result: TableResult, choice: Choice = WHOLE) -> str:
+def latex(result: TableResult, choice: Choice = WHOLE, said: Sequence[str] | None = None) -> str:
     """Return the table as LaTeX to include (needs PACKAGES): a float for each part that fits on a page, notes below the
     last.
 
-    Methods go down or across the page as the choice says, else as takes fewer floats.
+    Methods go down or across the page as the choice says, else as takes fewer floats. said: in place of its notes.
     """
     ways = (False, True) if choice.across is None else (choice.across,)
     pieces = min((_pieces(result, replace(choice, across=way)) for way in ways), key=len)
-    below, marks = general(result, choice), _marks(pieces)
+    below, marks = general(result, choice, said), _marks(pieces)
     fits = _whole_height(pieces[-1], _sentence(result, pieces[-1]), below, choice.page[0]) <= choice.page[1] * POINTS
     floats = []
     for number, piece in enumerate(pieces):
-        name = _place(result, number)
+        name = place(result, number)
         under = below if fits and number == len(pieces) - 1 else []
         floats.append(_float(piece, _sentence(result, piece), name, under, marks, choice.page[0]))
-    return "\n".join(floats if fits else [*floats, _paragraphs(_place(result, 0), below)])
+    return "\n".join(floats if fits else [*floats, _paragraphs(place(result), below)])
 
 
-def general(result: TableResult, choice: Choice = WHOLE) -> list[str]:
+def general(result: TableResult, choice: Choice = WHOLE, own: Sequence[str] | None = None) -> list[str]:
     """Return the notes of a table as LaTeX: the caption of the other forms, its notes, its problems."""
     problems = [flowing(problem) for problem in result.problems]
     if not choice.notes:
         return problems
+    own = listed(notes(result)) if own is None else own
     said = [sentence for sentence in caption(result, choice) if choice.rules or sentence not in (RULE, AGREEMENT)]
     quoted = [sentence for sentence in said if sentence.startswith(QUOTED)]
     plain = " ".join(sentence for sentence in said if sentence not in quoted)
-    return [*map(flowing, (plain, *quoted, *notes(result))), *problems]
+    return [*map(flowing, (plain, *quoted)), *own, *problems]
+
+
+def listed(notes: Mapping[str, Sequence[Note]], more: bool = False) -> list[str]:
+    """Return notes as LaTeX, a paragraph for every kind; more: with their longer paragraphs."""
+    return [
+        rf"\textit{{{kind}.}} "
+        + " ".join(
+            bold(flowing(words), r"\\textbf{\1}")
+            for note in each
+            for words in (note.text, *note.more)[: None if more else 1]
+        )
+        for kind, each in notes.items()
+        if each
+    ]
 
 
 def _sentence(result: TableResult, piece: Piece) -> str:
@@ -83,7 +100,8 @@ def _sentence(result: TableResult, piece: Piece) -> str:
     return f"{heading(result)}{title}{shown}, protocol {result.protocol}{part}."
 
 
-def _place(result: TableResult, number: int) -> str:
+def place(result: TableResult, number: int = 0) -> str:
+    """Return the label of one of the floats of a table."""
     name = re.sub(r"[^\w.-]", "-", in_ascii(result.table.name).replace("_", "-"))
     protocol = "" if result.protocol == "paper" else f"-{result.protocol}"
     return f"tab:{name}{protocol}" + (f"-{number + 1}" if number else "")

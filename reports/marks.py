@@ -18,6 +18,11 @@ def grid(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def bold(words: str, strong: str) -> str:
+    """Return text that is escaped already, with what stands between two pairs of asterisks in bold."""
+    return re.sub(r"(?:\\?\*){2}(\S.*?)(?:\\?\*){2}", strong, words)
+
+
 def escaped(words: str) -> str:
     """Escape text for a cell of Markdown; text between backquotes stays code."""
     parts = " ".join(words.split()).split("`")

@@ -12,16 +12,17 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import code
 from benchmarks.suite import Suite
+from benchmarks.tables.notes import Note
 from benchmarks.tables.spec import UNREDUCED
 from reports.agreement import RULE as AGREEMENT
-from reports.captions import heading
+from reports.captions import heading, notes
 from reports.choice import Choice
 from reports.entries import VERDICTS
 from reports.figures import FIGURES, Drawn, draw
 from reports.findings.latex import chapter
 from reports.findings.page import of_book
 from reports.labels import name as metric_name
-from reports.latex import latex
+from reports.latex import latex, listed, place
 from reports.page.book import Book, Sheet
 from reports.page.methods import ALWAYS, CHOICES, Methods
 from reports.records import Records
@@ -43,7 +44,7 @@ PACKAGES = (
     "hyperref",
 )
 INSTALL = "apt-get install texlive-latex-recommended texlive-latex-extra texlive-science texlive-fonts-recommended"
-RUNS = 2  # the second run knows the pages of the table of contents
+RUNS = 3  # the table of contents has its own length from the second, and so its numbers from the third
 MAIN = "paper.tex"
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
@@ -92,9 +93,11 @@ def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] 
         r"\section{Tables}",
         _without_records(book),
     ]
+    noted: dict[Note, str] = {}
     for sheet in shown:
         name = f"tables/{sheet.table.name}-{sheet.protocol}.tex"
-        (out / name).write_text(latex(sheet.result, Choice(page=PAGE, rules=False)), encoding="utf-8")
+        made = latex(sheet.result, Choice(page=PAGE, rules=False), _notes(sheet, noted))
+        (out / name).write_text(made, encoding="utf-8")
         parts.append(rf"\clearpage\subsection{{{_title(sheet)}}}" + f"\n\\input{{{name}}}\n\\FloatBarrier")
     drawn = list(_figures(suite, records, out, say))
     parts += [r"\section{Figures}", *(_figure(each) for each in drawn if each.files)]
@@ -104,6 +107,17 @@ def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] 
     problems = dict.fromkeys([*book.problems, *(problem for each in drawn for problem in each.problems)])
     pdf = compile_pdf(source, say)
     return Paper(pdf, source, len(shown), sum(bool(each.files) for each in drawn), tuple(problems))
+
+
+def _notes(sheet: Sheet, noted: dict[Note, str]) -> list[str]:
+    """Return the notes that no table before has, in full, and which tables have the others."""
+    found = notes(sheet.result)
+    before = sorted({noted[note] for each in found.values() for note in each if note in noted})
+    new = {kind: [note for note in each if note not in noted] for kind, each in found.items()}
+    noted |= dict.fromkeys((note for each in new.values() for note in each), place(sheet.result))
+    names = ", ".join(rf"\ref{{{name}}}" for name in before)
+    told = f"table{'s' * (len(before) > 1)} {names}"
+    return [*listed(new, more=True), *([f"Further notes that hold here stand below {told}."] if before else [])]
 
 
 def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
@@ -117,11 +131,11 @@ def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
             f"{source}: written, but not made into a PDF: expected {what}, found none; install TeX Live (Debian and "
             f"Ubuntu: {INSTALL}) and run the same command again, or compile the folder elsewhere"
         )
+    command = [program, "-halt-on-error", "-interaction=nonstopmode"]
     for run in range(RUNS):
         say(f"pdflatex, run {run + 1} of {RUNS}")
-        done = subprocess.run(
-            [program, "-halt-on-error", "-interaction=nonstopmode", source.name], cwd=source.parent, capture_output=True
-        )
+        draft = ["-draftmode"] if run < RUNS - 1 else []
+        done = subprocess.run([*command, *draft, source.name], cwd=source.parent, capture_output=True)
         if done.returncode:
             told = done.stdout.decode("latin-1").splitlines()
             first = next((line for line in told if line.startswith("!")), "no message")

@@ -91,6 +91,7 @@ class Records:
         self.store = store(folder)
         self._given = folder, state
         self.failed = set(Failures(state).keys()) if state else set()
+        self.results: dict[tuple, Any] = {}  # tables aggregated from these records
         self._found: dict[str, Recorded | Broken | str | None] = {}
         self._columns = RecordReader(self.store)
         self._alike: Alike = {}

@@ -35,7 +35,7 @@ NOTHING = Shown(MISSING)
 
 
 def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> tuple[str, str]:
-    """A mean and its standard error with two significant digits of the error; large ones with an exponent.
+    """Return a mean and its standard error with two significant digits of the error; large ones with an exponent.
 
     Without an error (nan, or 0 but for rounding), or where fixed, that many decimals. An infinite mean has none.
     """
@@ -49,7 +49,7 @@ def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> tuple[
 
 
 def value(cell: CellResult, usual: int | None, digits: int | None = None) -> Shown:
-    """Our number, with the count of its runs where it is not the usual one of its table."""
+    """Return our number, with the count of its runs where it is not the usual one of its table."""
     if cell.missing:
         return Shown(MISSING, mark=cell.missing)
     count = f" ({cell.n})" if cell.n == cell.expected else f" ({cell.n}/{cell.expected})"
@@ -58,12 +58,15 @@ def value(cell: CellResult, usual: int | None, digits: int | None = None) -> Sho
 
 
 def published(number: Published | None) -> Shown:
-    """The published number, as it is printed."""
-    return Shown(*map(_signed, number.printed), after=QUOTED * bool(number.quoted)) if number else NOTHING
+    """Return the published number as it is printed."""
+    if number is None:
+        return NOTHING
+    mean, error = map(_signed, number.printed)
+    return Shown(mean, error, after=QUOTED * bool(number.quoted))
 
 
 def difference(cell: CellResult) -> Shown:
-    """How far ours is from the published number, and what a test says of it."""
+    """Return the distance of ours from the published number, and the verdict on it."""
     if cell.agreement is None:
         return NOTHING
     if cell.is_cost and cell.published:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reports.aggregate import TableResult
-from reports.captions import caption, heading, notes_on_runs, own_notes
+from reports.captions import caption, heading, notes
 from reports.choice import WHOLE, Choice
 from reports.latex import PACKAGES, latex
 from reports.layout import blocks
-from reports.marks import escaped
+from reports.marks import bold, escaped
 from reports.terminal import WIDTH, text
 
 MARKDOWN_COLUMNS = 10
@@ -70,10 +70,17 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
             rows.append([marked(line.label) if line.kind == "value" else f"*{line.label}*", *texts])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
     parts += [marked(" ".join(caption(result, choice)))] if choice.notes else []
-    said = [*map(escaped, own_notes(result)), *map(marked, notes_on_runs(result))] if choice.notes else []
-    for listed in (said, list(map(marked, result.problems))):
-        parts += ["\n".join(f"- {each}" for each in listed)] if listed else []
+    for kind, listed in notes(result).items() if choice.notes else ():
+        parts += [
+            f"### {kind}",
+            "\n".join("\n\n  ".join(map(_noted, (f"- {each.text}", *each.more))) for each in listed),
+        ]
+    parts += ["\n".join(f"- {marked(each)}" for each in result.problems)] if result.problems else []
     return "\n\n".join(parts) + "\n"
+
+
+def _noted(words: str) -> str:
+    return bold(escaped(words), r"**\1**")
 
 
 def marked(words: str) -> str:

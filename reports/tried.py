@@ -8,7 +8,6 @@ reading), ``moved`` (its effect), ``record`` (a table here that shows it; ``-`` 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,6 +18,7 @@ from benchmarks.records import published
 from benchmarks.suite import Suite
 from fvi_core.spelling import nearest
 from reports.causes import Cause
+from reports.lists import lines_of, several
 from reports.page.book import Book, Sheet
 
 FILE = Path(__file__).with_name("tried.csv")
@@ -56,7 +56,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Reading:
-    """The same published number beside other runs: their table, row, value and verdict."""
+    """Other runs of the same published number: their table, row, value and verdict."""
 
     table: str
     row: str
@@ -83,26 +83,12 @@ class Difference:
 @cache
 def load(path: Path = FILE) -> tuple[Experiment, ...]:
     """Return every experiment of the file. Raises :class:`InvalidExperiment`."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
-        header = tuple(next(lines, ()))
-        if header != COLUMNS:
-            raise InvalidExperiment(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
-        return tuple(_experiment(cells, f"{path.name}, line {lines.line_num}") for cells in lines)
-
-
-def _experiment(cells: list[str], where: str) -> Experiment:
-    if len(cells) != len(COLUMNS):
-        raise InvalidExperiment(f"{where}: expected {len(COLUMNS)} columns, found {len(cells)}")
-    found = {name: cell.strip() for name, cell in zip(COLUMNS, cells)}
-    for name in COLUMNS:
-        if not found[name] and name not in MAY_BE_EMPTY:
-            raise InvalidExperiment(f"{where}: {name} is empty")
-    tables = tuple(found.pop("tables").split())
-    methods, columns = (
-        tuple(filter(None, map(str.strip, found.pop(name).split(";")))) for name in ("methods", "columns")
-    )
-    return Experiment(tables=tables, methods=methods, columns=columns, where=where, **found)
+    experiments = []
+    for found, where in lines_of(path, COLUMNS, InvalidExperiment, MAY_BE_EMPTY):
+        tables = several(found.pop("tables"), None)
+        methods, columns = several(found.pop("methods")), several(found.pop("columns"))
+        experiments.append(Experiment(tables=tables, methods=methods, columns=columns, where=where, **found))
+    return tuple(experiments)
 
 
 def check(experiments: Iterable[Experiment], suite: Suite) -> None:

@@ -108,15 +108,15 @@ def test_a_signal_to_make_stops_the_sweep(sweeping: Path, number: int, everybody
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode != 0 and "stopped; what was made is saved" in told, told
-    assert "to go on: make table-fake-wait SEEDS=0-2 WORKERS=2\n" in told and "Traceback" not in told
+    assert process.returncode != 0 and "stopped; finished runs are saved" in told, told
+    assert "to continue: make table-fake-wait SEEDS=0-2 WORKERS=2\n" in told and "Traceback" not in told
     assert not any(map(_process, trained(sweeping)))
     assert os.listdir(sweeping / "state" / "claims") == [".lock"] and not (sweeping / "state" / "failures").exists()
 
 
 def test_a_failed_sweep_names_the_command_that_was_given(sweeping: Path) -> None:
     told = make("table-fake-once", "EXECUTOR=inprocess", "PROTOCOL=smoke", "DRY_RUN=0", cwd=sweeping).stdout
-    assert "to go on: make table-fake-once PROTOCOL=smoke EXECUTOR=inprocess DRY_RUN=0\n" in told
+    assert "to continue: make table-fake-once PROTOCOL=smoke EXECUTOR=inprocess DRY_RUN=0\n" in told
 
 
 def plain_environment() -> dict[str, str]:

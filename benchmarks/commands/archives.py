@@ -11,17 +11,18 @@ from benchmarks.commands.inspection import columns
 from benchmarks.commands.options import ResultsOption, StateOption
 from benchmarks.errors import UsageError
 from benchmarks.records.store import Store
+from benchmarks.state import archive
 from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner
 
-HELP = """Archives of the predictions and trained parameters that records were measured from (docs/archives.md).
+HELP = """Archives of predictions and trained parameters of records (docs/archives.md).
 
-`pack` writes them where runs were trained. On a fresh clone `measure TABLE` takes from those that FVI_ARTIFACTS names
-what it needs; `fetch` takes all of it.
+`pack` writes them where runs were trained. On a fresh clone, `measure TABLE` takes the files it needs from the archives
+in FVI_ARTIFACTS; `fetch` takes all files.
 """
 ArchivesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=...; without any $FVI_ARTIFACTS"),
+    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=... (default: $FVI_ARTIFACTS)"),
 ]
 
 
@@ -33,23 +34,22 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @artifacts.command()
     def pack(
         out: Annotated[
-            Path | None, typer.Option("--out", help="folder to write to; without it <state>/archives")
+            Path | None, typer.Option("--out", help="folder to write to (default: <state>/archives)")
         ] = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Write one archive per data set with the predictions and parameters of recorded runs in .state.
+        """Write one archive for each data set, of what .state keeps of runs that have a record.
 
-        The same files give the same bytes; an existing archive stays. Status 1: files were left out because they do not
-        match their records.
+        The digests of its files go to artifacts.sha256 beside the records: commit it. Status 1: files were left out,
+        since they are not what their records or digests say.
         """
-        from benchmarks.experiment import archived  # needs torch
+        from benchmarks.experiment import archived  # here, since it needs torch
 
         store, folder = Store(results, suite.metrics), out or state / "archives"
         found = archived.pack(store, state, folder, progress.Ticker(len(store.paths()), "records"))
-        for path, digest in {**found.unchanged, **found.written}.items():
-            was = "" if path in found.written else ", as it was"
-            print(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, sha256={digest}{was}")
+        for path, digest in found.written.items():
+            print(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, sha256={digest}")
         counts = ", ".join(f"{count} of {name}" for name, count in sorted(found.counts.items())) or "none"
         print(f"{found.records} records, files {counts}: {found.bytes / 1e6:,.1f} MB")
         if found.missing:
@@ -65,14 +65,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Copy missing predictions and parameters of recorded runs from archives into .state.
+        """Copy from archives into .state what it lacks of runs that have a record.
 
-        Every file is checked: its SHA-256 by the manifest, its numbers by the record. After a stop it resumes. Status
-        1: some files, which it names, were not taken.
+        Every file must have its SHA-256 in artifacts.sha256 beside the records. Stopped, it goes on where it was.
+        Status 1: something was not taken; it is named.
         """
-        from benchmarks.experiment import archived  # needs torch
-
-        found = archived.fetch(Store(results, suite.metrics), state, _given(archives))
+        found = archive.fetch(Store(results, suite.metrics), state, _given(archives))
         print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} were there")
         if found.gone:
             print(f"{found.gone} files went, to stay within FVI_STATE_GB")
@@ -81,25 +79,20 @@ def add(app: typer.Typer, suite: Suite) -> None:
         raise typer.Exit(1 if found.problems else 0)
 
     @artifacts.command("list")
-    def list_(archives: ArchivesArgument = None) -> None:
-        """List the contents of archives."""
-        from benchmarks.experiment import archived  # needs torch
-        from benchmarks.state.archive import reading
-
-        rows: list[tuple[str, ...]] = [("archive", "runs", "files", "MB")]
-        for place in _given(archives):
-            for path in archived.located(place):
-                with reading(path) as archive:
-                    held = archive.manifest
-                rows.append((str(path), str(len(held.records)), str(len(held.files)), f"{held.bytes / 1e6:,.1f}"))
+    def list_(archives: ArchivesArgument = None, results: ResultsOption = runner.RESULTS) -> None:
+        """Say what archives hold, and how many of their files have their digest beside the records."""
+        rows, known = [("archive", "files", "known", "MB")], archive.digests(results)
+        for path in (path for place in _given(archives) for path in archive.located(place)):
+            with archive.reading(path) as opened:
+                held = opened.infolist()
+            count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
+            rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
         print(columns(rows))
 
 
 def _given(archives: list[str] | None) -> list[str]:
-    """Return the given archives, else those of the environment. Raises UsageError without either."""
-    from benchmarks.experiment import archived  # needs torch
-
-    found = list(archives or archived.places())
+    """Return archives that are named, else those of the environment. Raises UsageError without either."""
+    found = list(archives or archive.places())
     if not found:
-        raise UsageError(f"expected archives: name them, or set {archived.VARIABLE} to their paths or addresses")
+        raise UsageError(f"expected archives: name them, or set {archive.VARIABLE} to their paths or addresses")
     return found

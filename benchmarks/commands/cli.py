@@ -34,33 +34,33 @@ from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
 from benchmarks.sweep.where import NAMES, make
 
-HELP = """Make the runs that tables need, and look at what is there.
+HELP = """Make the runs of tables, and show records and progress.
 
-A table needs runs: one training of a method on one split of a data set with one seed. A run whose record is
-in results/ is never made twice, whichever table asked for it.
+A run is one training of a method on one split of a data set with one seed, and its evaluation. A run with a record in
+results/ is not made again; all tables share it.
 
-First `plan TABLE`, then `run TABLE`; stop with Ctrl-C and give the same command to go on. Several `run` at
-once share the work. `make table-NAME` runs, and then prints the table. With `--executor slurm`, `run` submits
-what is missing to the cluster and returns; `status` then reads records and queue.
+First `plan TABLE`, then `run TABLE`; stop with Ctrl-C, and repeat the command to continue. Several `run` at once share
+the work. `make table-NAME` runs, then prints the table. With `--executor slurm`, `run` submits missing runs to the
+cluster and returns; `status` then reads records and queue.
 """
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
-AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables; without any, all")]
-MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be given again")]
-DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be given again")]
+AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables (default: all)")]
+MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be repeated")]
+DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be repeated")]
 ExecutorOption = Annotated[str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")]
 SlurmOption = Annotated[
     list[str] | None,
-    typer.Option("--slurm", metavar="KEY=VALUE", help="for a cluster: partition=gpu, time=8:00:00; may be given again"),
+    typer.Option("--slurm", metavar="KEY=VALUE", help="for a cluster: partition=gpu, time=8:00:00; may be repeated"),
 ]
 SlurmFileOption = Annotated[
     Path | None,
-    typer.Option("--slurm-file", help="TOML file of such options; without it $FVI_SLURM or slurm.toml, if there"),
+    typer.Option("--slurm-file", help="TOML file of such options (default: $FVI_SLURM or slurm.toml)"),
 ]
-WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: do not return before every run is over")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and what it would cost, and run nothing")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: wait until every run is over")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and its cost without running it")]
 AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help=f"begin also what would take more than {LONGEST / 3600:.0f} h here")
+    bool, typer.Option("--anyway", help=f"start even if it takes more than {LONGEST / 3600:.0f} h here")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 

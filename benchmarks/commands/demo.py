@@ -20,17 +20,17 @@ from benchmarks.sweep.workers import Workers
 
 TABLE, PROTOCOL, METHODS = "digits", "paper", ("MAP", "MFVI", "FSVI")
 SHOWN = ("accuracy", "nll", "ece", "ood_auroc")
-HELP = f"""Train {len(METHODS)} methods from nothing in under a minute, and show their numbers beside the recorded ones.
+HELP = f"""Train {len(METHODS)} methods from scratch in under a minute, and compare their numbers with the records.
 
-{", ".join(METHODS)} on handwritten digits that come with scikit-learn, as table {TABLE} has them. All is made in a
-temporary folder: results/ stays as it is, and nothing is gone on from. Status 1: a run failed, or gave other numbers on
-the same model of processor.
+{", ".join(METHODS)} on handwritten digits that come with scikit-learn, as in table {TABLE}, trained in a
+temporary folder: results/ does not change, and checkpoints are not used. Status 1: a run failed, or gave other numbers
+on the same processor model.
 """
 
 
 def demo(
     suite: Suite, store: Store, workers: Workers | None, display: Display, seeds: list[int] | None = None
-) -> list[verify.Comparison]:
+) -> list[verify.Remade]:
     """Train the runs, and print them beside their records. Raises UsageError where a record is missing."""
     table = suite.table(TABLE)
     records = _records(table, store, seeds)
@@ -53,7 +53,7 @@ def _records(table: Any, store: Store, seeds: list[int] | None) -> list[Record]:
     return [record for record in found if record]
 
 
-def text(table: Any, found: Sequence[verify.Comparison]) -> str:
+def text(table: Any, found: Sequence[verify.Remade]) -> str:
     """Compare the runs trained now with the records, explain the differences, and name the next commands."""
     rows: list[tuple[str, ...]] = [("method", "metric", "trained now", "recorded", "largest difference")]
     for method in dict.fromkeys(one.record["config"]["method"] for one in found):
@@ -69,7 +69,7 @@ def text(table: Any, found: Sequence[verify.Comparison]) -> str:
     return "\n".join([*lines, *(f"  {command:20}{what}" for command, what in ways)])
 
 
-def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str, ...]]:
+def _cells(table: Any, found: Sequence[verify.Remade]) -> Iterable[tuple[str, ...]]:
     """Yield for every shown metric its name, its mean now and in the records, and the largest difference of runs."""
     shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
     for column in shown if found else ():
@@ -80,7 +80,7 @@ def _cells(table: Any, found: Sequence[verify.Comparison]) -> Iterable[tuple[str
         yield column.label, _mean(now, digits), _mean(then, digits), "0" if apart == 0 else f"{apart:.1e}"
 
 
-def _sides(found: Iterable[verify.Comparison]) -> tuple[list[Record], list[Record]]:
+def _sides(found: Iterable[verify.Remade]) -> tuple[list[Record], list[Record]]:
     pairs = [(one.again, one.record) for one in found if one.again]
     return [now for now, _ in pairs], [then for _, then in pairs]
 
@@ -95,7 +95,7 @@ def _mean(values: Sequence[float], digits: int) -> str:
     return f"{mean(values):.{digits}f}{error}"
 
 
-def _meaning(found: Sequence[verify.Comparison]) -> str:
+def _meaning(found: Sequence[verify.Remade]) -> str:
     """Say whether the numbers agree, and why they may differ."""
     if not found:
         return "Nothing was trained."
@@ -103,14 +103,14 @@ def _meaning(found: Sequence[verify.Comparison]) -> str:
     then, now = found[0].cpus
     machines = f"Records: {then}; here: {now}."
     if equal == len(found):
-        return f"Every metric of {_runs(equal)}, shown or not, is the same to the last bit. {machines}"
+        return f"Every metric of {_runs(equal)}, shown or not, agrees to the last bit. {machines}"
     told = f"{len(found) - equal} of {_runs(len(found))} differ from their records. {machines}"
     if any(one.alarming for one in found):
         again = hints.benchmarks("verify")
-        return f"{told}\nThat is one model of processor, so they should not: were versions or code changed? {again}"
+        return f"{told}\nThey should agree on one processor model: have versions or code changed? {again}"
     return (
-        f"{told}\nThat is expected between models of processors: they round differently, and training amplifies it, "
-        "within the spread of seeds."
+        f"{told}\nProcessor models round differently, and training amplifies this. The expected differences are "
+        "smaller than those between seeds."
     )
 
 

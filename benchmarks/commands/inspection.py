@@ -58,7 +58,7 @@ def summary_text(summary: Summary, again: str) -> str:
     """Describe the result of a sweep: failed runs with reasons, and the command that continues it."""
     parts = [
         (len(summary.made), "made now"),
-        (summary.plan.counts["done"], "were there"),
+        (summary.plan.counts["done"], "already recorded"),
         (len(summary.elsewhere), "made by another sweep"),
         (len(summary.failed), "failed"),
         (summary.plan.counts.get(WAITING, 0), WAITING),
@@ -75,9 +75,9 @@ def summary_text(summary: Summary, again: str) -> str:
     if summary.unsaved:
         lines.append(f"  {summary.unsaved_reason}")
     if summary.interrupted:
-        lines.append("stopped; what was made is saved")
+        lines.append("stopped; finished runs are saved")
     if not summary.complete:
-        lines.append(f"to go on: {again}")
+        lines.append(f"to continue: {again}")
     # Waiting runs were explained before the sweep.
     return "" if summary.waits and not summary.plan.select(*TO_TRAIN) else "\n".join(lines)
 
@@ -123,7 +123,7 @@ def kept_text(state: Path) -> str:
     told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
     if not told:
         return ""
-    return f"kept in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})"
+    return f"stored in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})"
 
 
 def measured_text(found: Any, state: Path) -> str:
@@ -135,10 +135,9 @@ def measured_text(found: Any, state: Path) -> str:
     if found.lacking:
         some = ", ".join(found.lacking[:3]) + (", ..." if len(found.lacking) > 3 else "")
         lines.append(
-            f"{len(found.lacking)} runs ({some}) have left neither predictions nor parameters in {state}, which keeps "
-            "what was trained on this machine: `make` their table trains runs that have no record or lack a metric, "
-            f"`{hints.benchmarks('again', 'KEY')}` any; FVI_ARTIFACTS may name archives of what others have trained "
-            "(docs/archives.md)"
+            f"{len(found.lacking)} runs ({some}) have neither predictions nor parameters in {state}: `make` their "
+            f"table to train runs without a record or a metric, `{hints.benchmarks('again', 'KEY')}` to train any, or "
+            "name archives in FVI_ARTIFACTS (docs/archives.md)"
         )
     return "\n".join(lines)
 
@@ -258,7 +257,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
         "",
     ]
     command = making(table, row, protocol, configs)
-    lines.append(f"makes what is missing: {hints.benchmarks(*command)}")
+    lines.append(f"to make missing runs: {hints.benchmarks(*command)}")
     lines.append(f"makes it again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
     return "\n".join(lines)
 

@@ -14,11 +14,11 @@ from benchmarks.records.store import Store
 from benchmarks.sweep import hints, runner
 from benchmarks.tables import manifest
 
-HELP = """Say which rows of the tables have other runs than keys.txt says, and which records no table has any more.
+HELP = """List rows of the tables whose runs differ from keys.txt, and records that belong to no table.
 
-A recipe that changes gives its runs other keys, and their records leave the tables. This command says which settings
-differ and how many records that orphans; --write makes the change known: it renews benchmarks/tables/keys.txt, and adds
-the orphans to results/retired.txt under the --reason. Status 1: something has changed.
+A changed recipe gives its runs other keys, and their records leave the tables. This command names the changed settings
+and counts these records; --write renews benchmarks/tables/keys.txt, and adds the records to results/retired.txt with
+the --reason. Status 1: something has changed.
 """
 
 

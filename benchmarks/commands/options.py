@@ -12,19 +12,17 @@ KeyArgument = Annotated[str, typer.Argument(help="a run's key, or its first digi
 ProtocolOption = Annotated[
     str | None,
     typer.Option(
-        "--protocol", help="paper, short or smoke, or own where no paper has the table; without it the table's first"
+        "--protocol", help="paper, short or smoke, or own for tables of no paper (default: the table's first)"
     ),
 ]
 SeedsOption = Annotated[
-    str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3); without it all")
+    str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3) (default: all)")
 ]
 AlsoOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--also", metavar="METHOD", help="a row more, of a method that the table does not have; may be given again"
-    ),
+    typer.Option("--also", metavar="METHOD", help="add a row for this method; may be repeated"),
 ]
-WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once; without it one per core")]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once (default: one per core)")]
 StateOption = Annotated[
     Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
 ]

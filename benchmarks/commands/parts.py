@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from benchmarks.commands.inspection import columns
@@ -94,6 +95,7 @@ def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
     return found
 
 
+@cache
 def _looked_up() -> dict[str, Any]:
     return remembered("fits", _look_up)
 

@@ -91,5 +91,5 @@ def write(table: str, results: Path, state: Path, protocol: str | None = None) -
         for dataset, entry in sets.items()
         for label, reason in entry.get("failed", {}).items()
     ]
-    told = f"wrote {path}; commit it before the runs that it leads to: a record says whether its tree was committed"
+    told = f"wrote {path}; commit it before making runs that use it, since records say whether their code was committed"
     return "\n".join([*lines, told])

@@ -39,7 +39,7 @@ def run(
         plan = follow(configs, results, state, suite, asked)
         print(inspection.failures_text(plan))
         if plan.counts["done"] < len(plan.runs):
-            print(f"to go on: {hints.again()}")
+            print(f"to continue: {hints.again()}")
     elif receipt or plan.select("running", "queued"):
         return UNFINISHED
     return 0 if plan.counts["done"] == len(plan.runs) else 1
@@ -95,5 +95,5 @@ def follow(
                 return plan
             time.sleep(LOOK_EVERY)
     except KeyboardInterrupt:
-        print(f"no longer waiting; the jobs go on without this command; to wait again: {hints.again()}")
+        print(f"no longer waiting; the jobs continue without this command; to wait again: {hints.again()}")
         raise

@@ -22,7 +22,7 @@ from benchmarks.sweep.where import make
 
 EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
 
-Status 1: records that cannot be trusted were left out, and are named.
+Status 1: invalid records were left out, and are named.
 
 \b
 Columns:
@@ -43,7 +43,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
     def select(
         table: Annotated[str, typer.Argument(help="name of a table whose hyper-parameters table NAME-selection tries")],
         protocol: Annotated[
-            str | None, typer.Option(help="whose candidates; without it the selection table's default")
+            str | None, typer.Option(help="protocol of the candidates (default: the selection table's)")
         ] = None,
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
@@ -64,7 +64,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
                 suite, store, make("pool", workers).workers, progress.display(every=5.0), parse_seeds(seeds)
             )
         except KeyboardInterrupt:
-            print("stopped; nothing is kept, and nothing has changed")
+            print("stopped; nothing was saved or changed")
             raise
         raise typer.Exit(1 if any(one.alarming for one in found) else 0)
 
@@ -75,7 +75,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
             float, typer.Option("--minutes", help="only records whose training took at most so long")
         ] = 5.0,
         seed: Annotated[
-            int | None, typer.Option("--seed", help="of the random choice; without it another each time")
+            int | None, typer.Option("--seed", help="of the random choice (default: another each time)")
         ] = None,
         workers: WorkersOption = None,
         results: ResultsOption = runner.RESULTS,
@@ -120,7 +120,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         print(f"wrote {kept[0]}")
 
 
-def comparison_text(found: list[verify.Comparison]) -> str:
+def comparison_text(found: list[verify.Remade]) -> str:
     """Describe each record trained again in a line, then counts, and the meaning of differences."""
     rows: list[tuple[str, ...]] = []
     for one in found:

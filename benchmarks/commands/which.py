@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -52,35 +51,18 @@ def key(prefix: str, store: Store, command: Callable[[str], str], failed: Iterab
 def settle(
     what: str, meanings: Mapping[str, T], command: Callable[[str], str], about: Mapping[str, str] | None = None
 ) -> T:
-    """Let the user choose one of several meanings on a terminal. Raises UsageError with a command for each."""
+    """Return the only meaning. Raises UsageError, with a command for each of several."""
     labels = _once(meanings, meanings)
     if len(labels) == 1:
         return meanings[labels[0]]
-    chosen = _asked(what, labels, about or {})
-    if chosen is not None:
-        return meanings[chosen]
     raise UsageError(
-        f"{what} may be any of {len(labels)}: say which\n{_listed(labels[:MOST], len(labels), command, about)}"
+        f"{what} has {len(labels)} meanings: choose one\n{_listed(labels[:MOST], len(labels), command, about)}"
     )
 
 
 def _once(known: Mapping[str, T], labels: Iterable[str]) -> list[str]:
     """Return one label, the last, for each meaning."""
     return list({id(known[label]): label for label in labels}.values())
-
-
-def _asked(what: str, labels: list[str], about: Mapping[str, str]) -> str | None:
-    """Let a person at a terminal choose; return None without a terminal or a choice."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or len(labels) > MOST:
-        return None
-    print(f"{what} may be any of {len(labels)}:")
-    for number, label in enumerate(labels, 1):
-        print(f"{number:4}  {label}" + (f"  {about[label]}" if label in about else ""))
-    try:
-        answer = input(f"which (1 to {len(labels)}; nothing: none)? ").strip()
-    except EOFError:
-        return None
-    return labels[int(answer) - 1] if answer.isdecimal() and 0 < int(answer) <= len(labels) else None
 
 
 def _listed(

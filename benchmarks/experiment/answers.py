@@ -29,6 +29,12 @@ LARGE, RATIO = (
     100_000_000,
     100,
 )  # largest ratio of unpacked to packed size for large arrays
+LOGARITHMS = {
+    "log-probabilities": 1.0,
+    "negative log-probabilities": -1.0,
+    "logarithms of probabilities to the base 2": np.log(2),
+    "logarithms of probabilities to the base 10": np.log(10),
+}
 FORMS = {
     "classification": ("logits", "probabilities"),
     "regression": ("samples", "mean"),
@@ -70,7 +76,7 @@ class Answer:
         self.names = [member.filename.removesuffix(".npy") for member in members]
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
-            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file anew")
+            raise Refused(f"{file}: {twice[0]}: expected one array of that name, found several: save the file again")
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -137,7 +143,7 @@ def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictio
     if told != asked.fingerprint:
         raise Refused(
             f"{where}: expected the fingerprint {asked.fingerprint[:12]}... of the data here, found {told[:12]}: "
-            "predict the inputs of the file of `benchmarks sets` in their order, and hand its fingerprint on"
+            "predict the inputs of the file of `benchmarks sets` in their order, and copy its fingerprint"
         )
     try:
         return (_classified if split.task == "classification" else _regressed)(forms[0], answer, asked, split)
@@ -155,13 +161,18 @@ def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -
     if form == "logits":
         if like and like != "log-probabilities":
             raise PredictionsError(f"logits: expected logits, found {like}: {remedy}")
+        _within(form, values[~np.isinf(values)])
         return ClassificationPredictions(values, asked.y, exact=True)
     sums = values.sum(-1)
     if values.min() < 0 or not abs(sums - 1).max() <= SUM:
         found = f"{values.min():.3g} and sums from {sums.min():.4g} to {sums.max():.4g}"
         raise PredictionsError(
             f"probabilities: expected none below 0, and a sum of 1 at every point, found the smallest {found}: "
-            + (f"these are {like}; {remedy}" if like else "normalise them, or name logits '<set>/logits'")
+            + (
+                f"these are {like}; {remedy}"
+                if like not in ("", "probabilities", "numbers from 0 to 1")
+                else "divide each row by its sum, in float64, if they are rounded, or name logits '<set>/logits'"
+            )
         )
     with np.errstate(divide="ignore"):
         return ClassificationPredictions(np.log(values), asked.y, exact=True)
@@ -174,19 +185,22 @@ def looks_like(values: np.ndarray) -> tuple[str, str]:
         by = "" if axis == -1 else " with classes before points"
         turn = "exchange the axes" if by else ""
         with np.errstate(over="ignore", invalid="ignore"):
-            sums, powers = values.sum(axis), np.exp(values).sum(axis)
+            sums, powers = values.sum(axis), {name: np.exp(k * values).sum(axis) for name, k in LOGARITHMS.items()}
         mean = sums.mean()
+        divide = "divide each row by its sum and name them '<set>/probabilities'"
+        own = "subtract its largest value from each row if they are logits"
         if values.min() >= 0 and 0 < mean < np.inf:
             if abs(sums - 1).max() <= ALIKE:
                 return "probabilities" + by, turn or "name them '<set>/probabilities'"
             if abs(sums - 100).max() <= 100 * ALIKE:
                 return "per cents" + by, turn or "divide them by 100 and name them '<set>/probabilities'"
             if abs(sums / mean - 1).max() <= ALIKE and sums.size >= FEWEST:
-                divide = "divide each row by its sum and name them '<set>/probabilities'"
-                own = "subtract its largest value from each row if they are logits"
                 return f"probabilities times {mean:.4g}" + by, turn or f"{divide}, or {own}"
-        if values.max() <= 0 and abs(powers - 1).max() <= ALIKE:
-            return "log-probabilities" + by, turn or "name them '<set>/logits'"
+        for name, power in powers.items():
+            if (values.max() <= 0 or values.min() >= 0) and abs(power - 1).max() <= ALIKE:
+                return name + by, turn or "name the natural logarithms of the probabilities '<set>/logits'"
+    if values.min() >= 0 and 0 < values.max() <= 1 and sums.size >= FEWEST:
+        return "numbers from 0 to 1", f"if they are sigmoids, {divide}, or {own}"
     return "", ""
 
 
@@ -206,8 +220,23 @@ def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) ->
         mean, variance = values, _within("variance", variance)
         values = values + np.sqrt(variance) * np.random.RandomState(0).standard_normal((DRAWS, *values.shape))
     _shape("samples", values, (None, points, *target), "[samples, points]")
+    if asked.y is not None:
+        _fits(form, values, asked.y, split)
     noise = _noise(answer, asked.name, len(values) if mean is None else 0, points)
     return RegressionPredictions(values, noise, asked.y, split.y_mean, split.y_std, mean, variance, exact=True)
+
+
+def _fits(form: str, values: np.ndarray, y: np.ndarray, split: Split) -> None:
+    """Raise PredictionsError where another reading of the numbers is far closer to the targets."""
+    readings = {"original units: subtract y_mean and divide by y_std": (values - split.y_mean) / split.y_std}
+    if form == "samples" and values.shape[0] == values.shape[1]:
+        readings["points before samples: exchange the axes"] = values.swapaxes(0, 1)
+    error, *others = (np.sqrt(np.mean((each.mean(0) - y) ** 2)) for each in (values, *readings.values()))
+    for what, other in zip(readings, others):
+        if other < min(error / 2, 1):  # nothing learnt gives 1
+            raise PredictionsError(
+                f"{form}: expected standardised function values in the order of the points, found {what}"
+            )
 
 
 def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
@@ -219,7 +248,7 @@ def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
     if noise.size != 1 and noise.shape == (draws,) and draws == points:
         raise PredictionsError(
             f"noise_std: expected one number, or one for each draw, found {draws} of them, as many as draws and as "
-            "points: give them the shape [draws, 1] if they belong to draws (noise that differs by point has no place)"
+            "points: give them the shape [draws, 1] if they belong to draws (noise per point is not supported)"
         )
     if noise.size == 1:
         noise = noise.reshape(())
@@ -244,8 +273,7 @@ def _within(name: str, values: np.ndarray) -> np.ndarray:
     wrong = values[~(np.abs(values) <= LIMIT)]
     if len(wrong):
         raise PredictionsError(
-            f"{name}: expected finite numbers up to {LIMIT:.0e} in size, standardised, found {wrong[0]:.3g} "
-            f"({len(wrong)} such)"
+            f"{name}: expected finite numbers up to {LIMIT:.0e} in size, found {wrong[0]:.3g} ({len(wrong)} such)"
         )
     return values
 

@@ -37,7 +37,7 @@ def check_identity(config: RunConfig) -> None:
     found = sources(config["parts"], config["dataset"]["name"])
     if found != config["sources"]:
         raise ChangedSource(
-            f"the sources of its parts and data are {found}, the run asks for {config['sources']}: plan it again"
+            f"the sources of its parts and data are {found}, expected {config['sources']}: plan the run again"
         )
     wanted, evaluation = config["dataset"], config["evaluation"]
     pools = context_pools(config["parts"]["context"])
@@ -47,8 +47,7 @@ def check_identity(config: RunConfig) -> None:
     ):
         if found != asked:
             raise ChangedData(
-                f"data set {wanted['name']}: the user's files for it are {found}, the run asks for {asked}: plan it "
-                "again"
+                f"data set {wanted['name']}: the user's files for it are {found}, expected {asked}: plan the run again"
             )
 
 
@@ -57,7 +56,7 @@ def load_split(config: RunConfig) -> Split:
     wanted = config["dataset"]
     split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
     if split.version != wanted["version"]:
-        raise ChangedData(f"data set {split.name} is at version {split.version}, the run asks for {wanted['version']}")
+        raise ChangedData(f"data set {split.name} is at version {split.version}, the run needs {wanted['version']}")
     return split
 
 

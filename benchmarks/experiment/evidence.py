@@ -14,8 +14,7 @@ from benchmarks.shapes import MetricRow
 from datasets.contract import EvaluationSet
 from fvi_core.families.base import NotSupported
 from fvi_core.families.sparse_gp import SparseGP
-from fvi_core.fitting import own_of
-from fvi_core.likelihoods import split_parameters
+from fvi_core.held import Held
 
 
 def evidence_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
@@ -44,7 +43,7 @@ def bound_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[Metri
     if not isinstance(family, SparseGP):
         raise NotSupported(f"bound of {name!r}: wanted family 'sparse_gp', found {family.name!r}")
     chosen, x, y, variance = _asked(own, name)
-    points = family.process(split_parameters(own_of(own.parameters)[0])[0]).points
+    points = family.process(Held.of(own.parameters).family).points
     a = points.project(x)
     q = (a.mT @ a)[0].double().cpu()
     value = _joint(name, torch.zeros_like(y), q, variance, y) - points.variance_left(x, a).sum().item() / (2 * variance)

@@ -32,6 +32,7 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
+from fvi_core.settings import restored
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
 from fvi_core.unchanged import ChangedInPlace, unchanged
@@ -79,7 +80,7 @@ def execute(
         come = fraction
         report(fraction, text)
 
-    with listening(lambda text: report(come, text)):
+    with restored(), listening(lambda text: report(come, text)):
         outcomes = _outcomes(by_training(configs), state, follow)
     return [outcomes[run_key(config)] for config in configs]
 
@@ -179,7 +180,7 @@ def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
     (outcome,) = _outcomes(asked, state, lambda _, text: tell(f"{name}: {text}")).values()
     found = parameters.load(state, training_key(run))
     if outcome.status != "done" or found is None:
-        reason = outcome.reason or "its parameters could not be kept"
+        reason = outcome.reason or "its parameters could not be written"
         raise NotComparable(f"{name}: {reason}")
     device = device_of()
     trained = {name: value.to(device) for name, value in found.parameters.items()}

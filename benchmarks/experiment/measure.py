@@ -23,7 +23,7 @@ from benchmarks.state import kept
 from fvi_core.printing import message
 from fvi_core.registry import LIKELIHOODS
 
-CHANGED, UNCHANGED, EVALUATED = "measured again", "unchanged", "evaluated from kept parameters"
+CHANGED, UNCHANGED, EVALUATED = "measured again", "unchanged", "evaluated from stored parameters"
 UNKEPT, UNTRAINED, BROKEN = "without predictions and parameters", "not trained", "could not be measured"
 OUTCOMES = (CHANGED, UNCHANGED, EVALUATED, UNKEPT, UNTRAINED, BROKEN)
 

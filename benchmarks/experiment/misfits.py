@@ -83,7 +83,7 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
             asking = (parts["divergence"] or {})["name"]
-            return f"divergence {asking!r} asks for a {' or a '.join(lacks)}, and the method has none"
+            return f"divergence {asking!r} needs a {' or a '.join(lacks)}, and the method has none"
         return f"{type(error).__name__}: {message(error)[:300]}"
     return ""
 
@@ -103,10 +103,10 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     model = replace(model, divergence=asked)
     (trained,) = training.start(model, training_data, streams.child("train"), None).run()
     if asked is not None and not asked.times:
-        raise NotSupported(f"family {parts['family']['name']!r} is trained by itself and asks no divergence")
+        raise NotSupported(f"family {parts['family']['name']!r} has its own objective and uses no divergence")
     if trained.parameters is not None:
         asking = streams.child("evaluate")
-        fitted = model.fitted(trained.parameters, training_data, asking)
+        fitted = model.after_training(trained.parameters, training_data, asking)
         predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, training_data, fitted, asking)
 
 

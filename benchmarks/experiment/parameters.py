@@ -60,7 +60,7 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
             file.write(buffer.getbuffer())
     except OSError as error:
         print(
-            f"{path}: the parameters cannot be kept ({error.strerror or error}); evaluating them again will need "
+            f"{path}: the parameters cannot be written ({error.strerror or error}); another evaluation will need "
             "training"
         )
 
@@ -74,7 +74,7 @@ def load(state: Path | str, key: str) -> Kept | None:
         return None
     except DAMAGE as error:
         reason = message(error) or type(error).__name__
-        print(f"{path}: these kept parameters are not used: {reason[:200]}")
+        print(f"{path}: these parameters are not used: {reason[:200]}")
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -89,7 +89,7 @@ def read(path: Path, key: str) -> Kept:
     if about["format"] != FORMAT:
         raise ValueError(f"format {about['format']}, this code reads {FORMAT}")
     if digest(about["training"]) != key:
-        raise ValueError("it is of another training")
+        raise ValueError("it belongs to another training")
     parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
     found = Kept(
         parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"]))

@@ -17,8 +17,7 @@ from benchmarks.shapes import MetricRow, PosteriorConfig
 from fvi_core.data import TrainingData
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_entropy, nearest_neighbour_kl, predictor_entropy
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import own_of
-from fvi_core.likelihoods import split_parameters
+from fvi_core.held import Held
 from fvi_core.random import Streams, seed_from
 
 FEWEST = 3
@@ -70,7 +69,7 @@ def draws_of(asked: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
     found: Draws = {}
     if model.fit is None:
-        family = split_parameters(own_of(parameters)[0])[0]
+        family = Held.of(parameters).family
         drawing = streams.child("posterior parameters")
         try:
             weights = model.family.weights(model.network, family, asked["draws"], drawing)

@@ -17,14 +17,14 @@ from benchmarks.records import predictions as stored
 from benchmarks.shapes import Curves, EvaluationConfig, MetricRow
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
+from fvi_core.blocks import rows_at_once
 from fvi_core.data import TrainingData
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import rows_at_once
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
 
-KEPT = 8
+ATTACK_SHARE = 8
 """Factor by which attacks take fewer inputs at once than predictions: a gradient needs the values of all layers."""
 
 TRAINING_POINTS = "train/points"
@@ -158,7 +158,7 @@ def attack(
     functions = model.functions(parameters, samples, streams)
     x, y = (torch.from_numpy(array).to(training_data.x.device) for array in (clean.x, clean.y))
     low, high = (training_data.scale(torch.full_like(x[0, :, :1, :1], end)) for end in (0, 255))
-    chunk = max(1, rows_at_once(model.network, samples, x.device) // KEPT)
+    chunk = max(1, rows_at_once(model.network, samples, x.device) // ATTACK_SHARE)
     return fgsm(functions, training_data.scale(x)[None], y[None], clean.epsilon, low, high, chunk=chunk)[0]
 
 

@@ -17,11 +17,10 @@ from benchmarks.experiment.prediction import NotFinite, Predicted, predict, pred
 from benchmarks.metrics import distances
 from benchmarks.records.predictions import Predictions, RegressionPredictions
 from benchmarks.shapes import MetricRow
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import own_of
 from fvi_core.gaussian_process import conditioned
-from fvi_core.likelihoods import split_parameters
-from fvi_core.priors.base import TrainingSet
+from fvi_core.held import Held
 
 EXACT = "exact_gp"
 """Label of the exact posterior under a run's own prior and noise."""
@@ -72,7 +71,7 @@ def exact(own: FittedRun, x: np.ndarray, samples: int) -> Predictions:
     """
     split, noise = own.split, own.model.noise_std(own.parameters)
     if noise is None or split.n_outputs != 1:
-        raise NotSupported("an exact posterior is of one output with Gaussian noise")
+        raise NotSupported("an exact posterior needs one output with Gaussian noise")
     everything = torch.cat([own.data.x, inputs_of(own.data, torch.from_numpy(x))[None]], dim=1)
     mean, covariance = prior_at(own, everything)
     y = own.data.y.double()
@@ -91,10 +90,10 @@ def prior_at(own: FittedRun, x: Tensor) -> tuple[Tensor, Tensor]:
     """
     model, split, start = own.model, own.split, own.start
     if model.prior is None:
-        process = model.family.process(split_parameters(own_of(own.parameters)[0])[0])
+        process = model.family.process(Held.of(own.parameters).family)
         return x.new_zeros(x.shape[:2]), process.prior_covariance(x, x)
     if model.family.independent()[1] > 1:
-        raise NotSupported("an exact posterior is of one prior, and members of an ensemble have their own")
+        raise NotSupported("an exact posterior needs one prior, and members of an ensemble have their own")
     initial = model.family.initial_network(model.network, model.family.init(model.network, start.child("init")))
     train = TrainingSet(own.data.x, own.data.y, split.n_outputs, split.task == "classification")
     fitted = model.prior.init(model.network, initial, train, start.child("prior-fit"))

@@ -121,7 +121,7 @@ def train(
         begun = time.perf_counter()
         try:
             with unchanged("fitting", one.data.tensors):
-                fitted = model.fitted(result.parameters, one.data, noise)
+                fitted = model.after_training(result.parameters, one.data, noise)
         except (FitFailed, ChangedInPlace) as error:
             one.reason = str(error)
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, entr
 
 from fvi_core.metrics.classification import Summary
 from fvi_core.smoothing import smooth
@@ -24,6 +23,8 @@ def precision(mean: np.ndarray, mean_log: np.ndarray, bounds: tuple[float, float
     Root of psi(z) - sum_k m_k psi(z m_k) + sum_k m_k E[log p_k] (dirichlet2022 eq. 30), within bounds, for
     m = mean [N, K] > 0 and E[log p] = mean_log [N, K]: the optimum that Minka's quasi-Newton iteration seeks.
     """
+    from scipy.special import digamma  # slow to load, and most commands only read records
+
     evidence = (mean * mean_log).sum(-1)
     low, high = (np.full(len(mean), np.log(bound)) for bound in bounds)
     # The likelihood is concave in z: its slope changes sign once. Bisection finds the root; Newton can diverge.
@@ -37,5 +38,7 @@ def precision(mean: np.ndarray, mean_log: np.ndarray, bounds: tuple[float, float
 
 def mutual_information(mean: np.ndarray, z: np.ndarray) -> np.ndarray:
     """MI(f; y) = H[m] + sum_k m_k (psi(z m_k + 1) - psi(z + 1)) [N], nats (dirichlet2022 eq. 10 to 12)."""
+    from scipy.special import digamma, entr
+
     conditional = -(mean * (digamma(z[:, None] * mean + 1) - digamma(z + 1)[:, None])).sum(-1)
     return entr(mean).sum(-1) - conditional

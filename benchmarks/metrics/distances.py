@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions
 
@@ -35,6 +34,8 @@ def pointwise_wasserstein2(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def moments(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and standard deviation [N] and draws [S, N]; moments in closed form where there is one."""
     if isinstance(predictions, ClassificationPredictions):
+        from scipy.special import softmax  # slow to load, and most commands only read records
+
         p = softmax(predictions.logits.astype(np.float64), axis=-1)
         draws = p.reshape(len(p), -1)
         return draws.mean(0), draws.std(0), draws

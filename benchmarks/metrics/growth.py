@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from benchmarks.records.predictions import Predictions
 
@@ -26,6 +25,8 @@ def of_deviations(grid: np.ndarray, std: np.ndarray, training: np.ndarray) -> di
     """Return the metrics of standard deviations [G, ...] at the grid inputs."""
     grid, training = grid.reshape(len(grid), -1), training.reshape(len(training), -1)
     std = std.reshape(len(grid), -1).mean(1)
+    from scipy.spatial import cKDTree  # slow to load, and most commands only read records
+
     distance, _ = cKDTree(training).query(grid)
     _, nearest = cKDTree(grid).query(training)
     far = np.argsort(distance, kind="stable")[-max(1, round(FAR * len(grid))) :]

@@ -12,6 +12,7 @@ from benchmarks.records.predictions import ClassificationPredictions, Prediction
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.printing import message
+from fvi_core.settings import restored
 
 from .metric import Metric
 from .registry import LABELLED, METRICS
@@ -57,14 +58,15 @@ def rows(
         own = predictions[s.name]
         for name, metric in OWN.items():
             try:
-                if s.kind == "ood" and metric.ood:
-                    value = metric.ood(copy.deepcopy(own), copy.deepcopy(predictions[reference]))
-                elif s.kind in LABELLED and metric.of:
-                    value = metric.of(copy.deepcopy(own))
-                else:
-                    value = None
-                value = None if value is None else float(value)
-            except Exception as error:
+                with restored():
+                    if s.kind == "ood" and metric.ood:
+                        value = metric.ood(copy.deepcopy(own), copy.deepcopy(predictions[reference]))
+                    elif s.kind in LABELLED and metric.of:
+                        value = metric.of(copy.deepcopy(own))
+                    else:
+                        value = None
+                    value = None if value is None else float(value)
+            except (Exception, SystemExit) as error:
                 told = f"{type(error).__name__}: {message(error)[:200]}"
                 raise ValueError(
                     f"metric {name!r} on evaluation set {s.name!r}: {told}; correct the plug-in that adds it"

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from benchmarks.records.predictions import RegressionPredictions
 
@@ -105,6 +104,8 @@ class Mixture:
 
     def _quantiles(self, level: float) -> np.ndarray:
         """Quantiles by Newton's iteration, or by bisection where a step would leave the bracket."""
+        from scipy.special import ndtri  # slow to load, and most commands only read records
+
         ends = self.means + ndtri(level) * self.std  # the mixture's quantile lies between those of its components
         low, high = ends.min(0), ends.max(0)
         spread = np.sqrt(self.means.var(0) + (self.std**2).mean(0))

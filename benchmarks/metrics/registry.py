@@ -322,7 +322,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "target standard deviations",
                 "square root of the mean over points of (sd f - sd g)^2, without noise, g the reference"
                 + _STANDARD
-                + "; of classifiers the same of the probabilities of all classes",
+                + "; for classifiers, of the probabilities of all classes",
                 entry="reference",
             ),
             Metric(
@@ -344,7 +344,7 @@ METRICS: dict[str, Metric] = plugins.track(
                 "temperature",
                 "none",
                 "",
-                "what logits are divided by: the maximum likelihood of the validation subset (Guo et al. 2017)",
+                "divisor of the logits, by maximum likelihood on the validation subset (Guo et al. 2017)",
                 entry="fit",
             ),
             Metric(

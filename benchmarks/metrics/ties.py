@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
 
 
 def expected_auroc(fixed: np.ndarray, labels: np.ndarray, drawn: np.ndarray, drawn_labels: np.ndarray, m: int) -> float:
@@ -86,6 +85,8 @@ def _findings(findings: int, others: int, m: int) -> tuple[np.ndarray, np.ndarra
 
 def log_choose(n: int, k: np.ndarray | int) -> np.ndarray:
     """log of n choose k; -inf where n choose k is 0."""
+    from scipy.special import gammaln  # slow to load, and most commands only read records
+
     k = np.asarray(k)
     inside = (k >= 0) & (k <= n)
     safe = np.where(inside, k, 0)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from itertools import pairwise
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar
 
 from benchmarks.records.hyperparameters import PARTS
 from benchmarks.records.hyperparameters import resolve as resolve_parts
@@ -21,8 +22,10 @@ from benchmarks.shapes import RunConfig
 from fvi_core.methods import fitted_name
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-Key = Callable[[RunConfig], str]
+C = TypeVar("C", bound=Mapping)
 SCHEMA = 2
+MARKS = 999_000_001, 999_000_002
+"""Split and seed in place of those of many runs, so that what the runs share is spelled once."""
 MOST, WEIGHTS = 10, 1_000_000  # most runs, and most weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
@@ -56,14 +59,16 @@ class Config(dict):
         return Config, (dict(self),)
 
     def _fixed(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError("a run's configuration is not changed once it is made; make another of dict(config)")
+        raise TypeError("a run's configuration is read-only; make another from dict(config)")
 
     __setitem__ = __delitem__ = __ior__ = update = pop = popitem = setdefault = clear = _fixed
 
 
-def fixed(values: RunConfig) -> RunConfig:
-    """Return the configuration as a read-only one."""
-    return cast(RunConfig, Config(values))
+def fixed(values: Any, **keys: str) -> Any:
+    """Return a configuration, or a part of it, as a read-only one; keys: those known already."""
+    found = Config(values)
+    vars(found).update(keys)
+    return found
 
 
 def canonical_json(config: Any) -> str:
@@ -73,14 +78,18 @@ def canonical_json(config: Any) -> str:
 
 def digest(config: Any, digits: int = 16) -> str:
     """Return the first hexadecimal digits of the SHA-256 of a configuration, or of a part of it."""
-    return hashlib.sha256(canonical_json(config).encode()).hexdigest()[:digits]
+    return _sha(canonical_json(config), digits)
 
 
-def _once(key: Key) -> Key:
+def _sha(text: str, digits: int = 16) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def _once(key: Callable[[C], str]) -> Callable[[C], str]:
     """Cache a key function in every :class:`Config`."""
 
     @wraps(key)
-    def found(config: RunConfig) -> str:
+    def found(config: C) -> str:
         kept = vars(config) if isinstance(config, Config) else {}
         if key.__name__ not in kept:
             kept[key.__name__] = key(config)
@@ -92,13 +101,33 @@ def _once(key: Key) -> Key:
 @_once
 def run_key(config: RunConfig) -> str:
     """Return the name of a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
-    return f"{training_key(config)}-{digest(config.get('evaluation'), 8)}"
+    return f"{training_key(config)}-{evaluation_key(config.get('evaluation'))}"
+
+
+@_once
+def evaluation_key(evaluation: Any) -> str:
+    """Return the 8 hexadecimal digits that name what is asked of a training."""
+    return digest(evaluation, 8)
 
 
 @_once
 def training_key(config: RunConfig) -> str:
     """Return the 16 hexadecimal digits that name a training: the hash of the configuration without its evaluation."""
     return digest({name: value for name, value in config.items() if name != "evaluation"})
+
+
+def training_keys(config: Mapping[str, Any]) -> Callable[[int, int], str]:
+    """Return the function that gives the training key of a configuration with another split and seed."""
+
+    def training(split: int, seed: int) -> str:
+        own = {name: value for name, value in config.items() if name != "evaluation"}
+        return canonical_json({**own, "dataset": {**config["dataset"], "split": split}, "seed": seed})
+
+    pieces = re.split("|".join(map(str, MARKS)), training(*MARKS))
+    if len(pieces) != len(MARKS) + 1:  # something else is spelled like a mark
+        return lambda split, seed: _sha(training(split, seed))
+    before, between, after = pieces
+    return lambda split, seed: _sha(f"{before}{split}{between}{seed}{after}")
 
 
 @_once

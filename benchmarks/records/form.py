@@ -168,7 +168,7 @@ def _check_keys(curves: bytes) -> None:
         if after.startswith(b":"):
             line = before.endswith(b"\n")  # the name of a curve, at the start of its line
             if line and key in ENTRIES:
-                raise ValueError(f"{key.decode()!r} is there twice")
+                raise ValueError(f"{key.decode()!r} occurs twice")
             own = set() if line else own
             plain = plain and key not in (names if line else own)
             (names if line else own).add(key)

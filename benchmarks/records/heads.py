@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from typing import Any, cast
 
-from benchmarks.records.config import canonical_json, check_form, digest, run_key
+from benchmarks.records.config import MARKS, check_form, evaluation_key, run_key, training_keys
 from benchmarks.shapes import RunConfig
 
 NUMBERS = re.compile(rb'\n"(?:split|seed)": (0|[1-9]\d{0,8})(?=,?\n)')  # split and seed, in this order
-MARKS = 999_000_001, 999_000_002
-Known = tuple[dict[str, Any], list[str], str]  # a configuration, its canonical spelling around split and seed, the rest
+Known = tuple[dict[str, Any], Callable[[int, int], str], str]  # a configuration, its training keys, its evaluation's
 
 
 class HeadReader:
@@ -40,8 +38,7 @@ class HeadReader:
                 self._configs[around] = self._once(b"%b%d%b%d%b" % (text[:a], MARKS[0], text[b:c], MARKS[1], text[d:]))
             known = self._configs[around]
             if known is not None:
-                split, seed = text[a:b].decode(), text[c:d].decode()
-                return _with(known, split, seed)
+                return _with(known, int(text[a:b]), int(text[c:d]))
         config = self._decode(text.decode())
         check_form(config)
         return config, run_key(config)
@@ -52,14 +49,11 @@ class HeadReader:
         check_form(config)
         if (config["dataset"]["split"], config["seed"]) != MARKS:
             return None
-        training = canonical_json({name: value for name, value in config.items() if name != "evaluation"})
-        spelled = re.split("|".join(map(str, MARKS)), training)
-        return (config, spelled, digest(config["evaluation"], 8)) if len(spelled) == len(MARKS) + 1 else None
+        return config, training_keys(config), evaluation_key(config["evaluation"])
 
 
-def _with(known: Known, split: str, seed: str) -> tuple[RunConfig, str]:
-    shared, (first, second, third), evaluation = known
+def _with(known: Known, split: int, seed: int) -> tuple[RunConfig, str]:
+    shared, keys, evaluation = known
     config = {name: dict(value) if isinstance(value, dict) else value for name, value in shared.items()}
-    config["dataset"]["split"], config["seed"] = int(split), int(seed)
-    key = hashlib.sha256(f"{first}{split}{second}{seed}{third}".encode()).hexdigest()[:16]
-    return cast(RunConfig, config), f"{key}-{evaluation}"
+    config["dataset"]["split"], config["seed"] = split, seed
+    return cast(RunConfig, config), f"{keys(split, seed)}-{evaluation}"

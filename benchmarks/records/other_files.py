@@ -39,7 +39,8 @@ class OtherFiles(Store):
         own = super().path(config)
         if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
             return own
-        found, files = self._folder(own.parent, bool(_files(config))).get(bare_digest(config), (own, []))
+        known = self._folder(own.parent, bool(_files(config)))
+        found, files = known.get(bare_digest(config), (own, [])) if known else (own, [])
         for file in files:
             self.used.setdefault(file, set()).add(found)
         return found

@@ -89,7 +89,7 @@ class Rows:
         about = config["dataset"]
         name = about["name"]
         if self.datasets != {name}:
-            raise ValueError(f"its rows are of data set {', '.join(sorted(self.datasets))}, its run of {name}")
+            raise ValueError(f"its rows belong to data set {', '.join(sorted(self.datasets))}, its run to {name}")
         found = np.frombuffer(values)
         low, high = self.limits
         if not ((found >= low) & (found <= high)).all():
@@ -114,7 +114,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return found
 
 
@@ -162,7 +162,7 @@ class RowReader:
         cells = tuple(map(itemgetter("dataset", "condition", "metric"), rows))
         if len(set(cells)) < len(cells):
             twice = next(cell for cell in cells if cells.count(cell) > 1)
-            raise ValueError(f"{twice[2]} of {twice[0]}{f' ({twice[1]})' if twice[1] else ''} is there twice")
+            raise ValueError(f"{twice[2]} of {twice[0]}{f' ({twice[1]})' if twice[1] else ''} occurs twice")
         n = tuple(map(itemgetter("n"), rows))
         if min(n) < 1:
             raise ValueError(f"a metric row has n {min(n)}")

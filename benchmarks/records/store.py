@@ -54,7 +54,7 @@ class Store:
 
     def path(self, config: RunConfig) -> Path:
         """Return the path of a run's record, existing or not."""
-        return self.root / slug(config["dataset"]["name"]) / slug(config["method"]) / f"{run_key(config)}.json"
+        return self.root / f"{slug(config['dataset']['name'])}/{slug(config['method'])}/{run_key(config)}.json"
 
     def files(self) -> list[Path]:
         """Return every file with the name of a record, without opening any."""

@@ -1,66 +1,77 @@
-"""Archives of predictions and parameters from a state folder: written with checksums, read as if hostile.
+"""Archives of what trained runs left in a state folder: zip files, whose members count by digests that are committed.
 
-An archive is a zip file without compression: ``artifacts/<run key>.npz`` and ``parameters/<training key>.npz`` as in
-the state folder (:mod:`benchmarks.state.kept`), and ``manifest.json`` with the SHA-256 and size of each file and, by
-run key, the run's files and its record's provenance. The same content gives the same bytes.
+``artifacts.sha256`` in the folder of records has a line for each file that was packed: its SHA-256 and its name,
+``artifacts/<run key>.npz`` or ``parameters/<training key>.npz`` as in the state folder (:mod:`benchmarks.state.kept`).
+Nothing else of an archive is believed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import re
+import shlex
 import stat
-import struct
 import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
 
 from benchmarks import files
-from benchmarks.errors import BenchmarkError
-from benchmarks.state.kept import PARAMETERS, PREDICTIONS
+from benchmarks.errors import BenchmarkError, UsageError
+from benchmarks.records.store import Store
+from benchmarks.state import kept
+from datasets.fetch import OFFLINE_VARIABLE, TIMEOUT, cache_folder
 from fvi_core.printing import message
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-MEMBER = re.compile(rf"{PREDICTIONS}/[0-9a-f]{{16}}-[0-9a-f]{{8}}\.npz|{PARAMETERS}/[0-9a-f]{{16}}\.npz")
+DIGESTS = "artifacts.sha256"
+VARIABLE = "FVI_ARTIFACTS"
+ENDING = ".zip"
+LINE = re.compile(
+    rf"([0-9a-f]{{64}})  ({kept.PREDICTIONS}/[0-9a-f]{{16}}-[0-9a-f]{{8}}\.npz|{kept.PARAMETERS}/[0-9a-f]{{16}}\.npz)"
+)
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 CHUNK = 2**20
-LARGEST = 2**26  # most bytes of a manifest
 AGAIN = "fetch or copy it again, or have it packed again"
 
 
-class Sink(Protocol):
-    """Object that bytes are written to."""
-
-    def write(self, chunk: bytes, /) -> int: ...
-
-
 class ArchiveError(BenchmarkError):
-    """Error: an archive is damaged or holds unexpected files; nothing is extracted from the file it names."""
+    """Error: a damaged archive, or a file of it without the committed digest."""
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """files: SHA-256 and size by name; records: by run key, its "files" and provenance ("made")."""
+@dataclass
+class Fetched:
+    """Result of fetching.
 
-    files: Mapping[str, tuple[str, int]]
-    records: Mapping[str, Mapping[str, Any]]
+    taken: copied files; there: files already in the state folder; problems: files not taken, with the reason.
+    """
 
-    def text(self) -> str:
-        """JSON text, unique for the content."""
-        listed = {name: {"sha256": digest, "bytes": size} for name, (digest, size) in self.files.items()}
-        told = {"format": FORMAT, "files": listed, "records": dict(self.records)}
-        return json.dumps(told, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    taken: int = 0
+    there: int = 0
+    bytes: int = 0
+    gone: int = 0
+    problems: list[str] = field(default_factory=list)
 
-    @property
-    def bytes(self) -> int:
-        """Total bytes of the files."""
-        return sum(size for _, size in self.files.values())
+
+def digests(root: Path) -> dict[str, str]:
+    """Return the committed SHA-256 of files by name. Raises ArchiveError for another line."""
+    path = root / DIGESTS
+    if not path.is_file():
+        return {}
+    lines = [(LINE.fullmatch(line), line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for found, line in lines:
+        if not found:
+            raise ArchiveError(
+                f"{path}: expected lines of a SHA-256 and a name, found {line[:100]!r}: restore it with git"
+            )
+    return {found[2]: found[1] for found, _ in lines if found}
+
+
+def write_digests(root: Path, known: Mapping[str, str]) -> None:
+    """Write the digests, in the order of their names."""
+    files.write(root / DIGESTS, "".join(f"{digest}  {name}\n" for name, digest in sorted(known.items())))
 
 
 def sha256(path: Path) -> str:
@@ -69,169 +80,148 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write(path: Path, manifest: Manifest, source: Callable[[str], Path]) -> bool:
-    """Write an archive whole or not at all; return False where it exists already. source: the path of each name.
-
-    Raises OSError, and ArchiveError for a file that changes while it is copied.
-    """
-    text = manifest.text()
-    if _holds(path, text):
-        return False
+def write(path: Path, state: Path, names: Iterable[str]) -> None:
+    """Write an archive of files of a state folder, whole or not at all; the same files give the same bytes."""
     with files.replacing(path) as out, zipfile.ZipFile(out, "w") as archive:
-        archive.writestr(_info(MANIFEST), text)
-        for name, (digest, size) in sorted(manifest.files.items()):
-            info, found = _info(name), hashlib.sha256()
-            info.file_size = size
-            with source(name).open("rb") as file, archive.open(info, "w") as member:
+        for name in sorted(names):
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.create_system, info.external_attr = 3, (stat.S_IFREG | 0o644) << 16
+            info.file_size = (state / name).stat().st_size
+            with (state / name).open("rb") as file, archive.open(info, "w") as member:
                 while chunk := file.read(CHUNK):
-                    found.update(chunk)
                     member.write(chunk)
-            if found.hexdigest() != digest:
-                raise ArchiveError(f"{source(name)}: changed while it was packed: pack again")
-    return True
 
 
-class Archive:
-    """Archive open for reading. Its list of files is checked when it is opened, each file when it is copied."""
+def fetch(
+    store: Store,
+    state: Path,
+    places: Iterable[str],
+    keys: set[str] | None = None,
+    say: Callable[[str], None] = print,
+) -> Fetched:
+    """Copy missing files with a committed digest from archives; keys: limit to these runs and trainings.
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
-        self.path, self._zip = path, archive
-        self.manifest = self._manifest()
-        self._check_names()
-
-    def copy(self, name: str, out: Sink) -> None:
-        """Copy a file. Raises ArchiveError if it differs from the manifest; discard the output then."""
-        digest, size = self.manifest.files[name]
-        found, count = hashlib.sha256(), 0
-        for chunk in self._chunks(name):
-            count += len(chunk)
-            if count > size:
-                break
-            found.update(chunk)
-            out.write(chunk)
-        if count != size or found.hexdigest() != digest:
-            raise ArchiveError(
-                f"{self.path}: {name}: expected the SHA-256 {digest[:12]}... of its manifest, found "
-                f"{found.hexdigest()[:12]}... ({size} bytes expected): it is damaged: {AGAIN}"
-            )
-
-    def _chunks(self, name: str) -> Iterator[bytes]:
-        with _told(self.path, name), self._zip.open(name) as member:
-            while chunk := member.read(CHUNK):
-                yield chunk
-
-    def _manifest(self) -> Manifest:
+    places: paths, folders of archives, and addresses "https://...#sha256=...". What is wrong is a problem, and stops no
+    other file.
+    """
+    found, known = Fetched(), digests(store.root)
+    for place in places:
         try:
-            info = self._zip.getinfo(MANIFEST)
-        except KeyError:
-            raise ArchiveError(
-                f"{self.path}: expected {MANIFEST} in it, found none: it is truncated, or no archive of `benchmarks "
-                f"artifacts pack`: {AGAIN}"
-            ) from None
-        if info.file_size > LARGEST or info.compress_type != zipfile.ZIP_STORED:
-            raise ArchiveError(
-                f"{self.path}: {MANIFEST}: expected at most {LARGEST} bytes without compression: {AGAIN}"
-            )
-        with _told(self.path, MANIFEST):
-            told = files.parse(self._zip.read(info))
-            if told["format"] != FORMAT:
-                raise ArchiveError(f"{self.path}: format {told['format']!r}, this code reads {FORMAT}: update the code")
-            listed = {str(name): (str(each["sha256"]), int(each["bytes"])) for name, each in told["files"].items()}
-            runs = {
-                str(key): {"made": dict(about["made"]), "files": [str(name) for name in about["files"]]}
-                for key, about in told["records"].items()
-            }
-            for key, about in runs.items():
-                for name in set(about["files"]) - set(listed):
-                    raise ValueError(f"run {key[:40]} has {name[:80]!r}, which it does not list")
-            return Manifest(listed, runs)
-
-    def _check_names(self) -> None:
-        """Raise ArchiveError unless the archive holds exactly the manifest's files, and only plain files."""
-        infos = self._zip.infolist()
-        names = Counter(info.filename for info in infos)
-        for info in infos:
-            wrong = self._wrong(info)
-            if wrong:
-                raise ArchiveError(f"{self.path}: {info.filename[:100]!r}: {wrong}: nothing of it was taken")
-        twice = {name for name, count in names.items() if count > 1}
-        absent = set(self.manifest.files) - set(names)
-        if twice or absent:
-            what = (
-                f"{min(twice)!r} is in it twice" if twice else f"its manifest names {min(absent)[:100]!r}, it lacks it"
-            )
-            raise ArchiveError(f"{self.path}: {what}: nothing of it was taken: {AGAIN}")
-
-    def _wrong(self, info: zipfile.ZipInfo) -> str:
-        kind = stat.S_IFMT(info.external_attr >> 16)
-        if kind not in (0, stat.S_IFREG) or info.is_dir():
-            return "expected plain files, found a link, a folder or something else"
-        if info.filename == MANIFEST:
-            return ""
-        if not MEMBER.fullmatch(info.filename):
-            return "expected artifacts/<run key>.npz or parameters/<training key>.npz"
-        if info.filename not in self.manifest.files:
-            return "its manifest does not name it"
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-            return "expected no compression and no encryption"
-        size = self.manifest.files[info.filename][1]
-        return "" if info.file_size == size else f"expected {size} bytes, found {info.file_size}"
+            for path in located(place, say):
+                with reading(path) as archive:
+                    _take(path, archive, known, keys, state, found)
+        except (ArchiveError, OSError) as error:
+            found.problems.append(str(error))
+    if found.taken:
+        found.gone = kept.bound(state)
+    return found
 
 
-@contextmanager
-def reading(path: Path) -> Iterator[Archive]:
-    """Open an archive. Raises ArchiveError: the file, what was expected, and what to do."""
-    with ExitStack() as stack:
-        with _told(path):
-            opened = stack.enter_context(open(path, "rb", opener=files.regular))
-            archive = stack.enter_context(zipfile.ZipFile(opened))
-        yield Archive(path, archive)
-
-
-@contextmanager
-def _told(path: Path, name: str = "") -> Iterator[None]:
-    """Turn any of zipfile's errors into ArchiveError."""
-    where = f"{path}: {name}" if name else f"{path}"
+def places() -> list[str]:
+    """Return the archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises
+    UsageError.
+    """
+    given = os.environ.get(VARIABLE, "")
     try:
-        yield
-    except FileNotFoundError:
-        raise ArchiveError(f"{where}: there is no such archive") from None
-    except (zipfile.BadZipFile, EOFError, struct.error, NotImplementedError, RuntimeError) as error:
-        raise ArchiveError(
-            f"{where}: expected a whole zip file, found a truncated or other one ({error}): {AGAIN}"
+        return shlex.split(given)
+    except ValueError as error:
+        raise UsageError(
+            f"{VARIABLE} is {given!r}, expected paths and addresses, quoted as in a shell: {error}"
         ) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+
+
+def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:
+    """Yield the archives of a path, a folder or an address; downloads go to the cache of data.
+
+    Raises ArchiveError.
+    """
+    address = ADDRESS.fullmatch(place)
+    if address:
+        yield _downloaded(address[1], address[2], say)
+        return
+    path = Path(os.path.expanduser(place))
+    listed = sorted(path.glob(f"*{ENDING}")) if path.is_dir() else [path]
+    if not listed:
+        raise ArchiveError(f"{path}: expected archives, *{ENDING}, found none in this folder")
+    yield from listed
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive. Whatever zipfile makes of damage, in here too, is an ArchiveError."""
+    try:
+        with open(path, "rb", opener=files.regular) as opened, zipfile.ZipFile(opened) as archive:
+            yield archive
+    except FileNotFoundError:
+        raise ArchiveError(f"{path}: there is no such archive") from None
+    except BenchmarkError:
+        raise
+    except OSError as error:
+        raise ArchiveError(f"{path}: cannot be read or copied ({error.strerror or error}): {AGAIN}") from error
+    except Exception as error:  # the bytes are anybody's
         reason = message(error)[:200] or type(error).__name__
         raise ArchiveError(
-            f"{where}: expected what `benchmarks artifacts pack` writes, found another ({reason}): {AGAIN}"
+            f"{path}: expected a whole zip file, found a truncated or other one ({reason}): {AGAIN}"
         ) from error
-    except OSError as error:
-        if error.filename is not None and Path(error.filename) != path:
-            raise
-        raise ArchiveError(f"{where}: cannot be read ({error.strerror or error}): {AGAIN}") from error
 
 
-def _info(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, EPOCH)
-    info.create_system, info.external_attr = 3, (stat.S_IFREG | 0o644) << 16
-    return info
+def _take(
+    path: Path, archive: zipfile.ZipFile, known: Mapping[str, str], keys: set[str] | None, state: Path, found: Fetched
+) -> None:
+    """Copy the wanted files of an archive."""
+    members = [info for info in archive.infolist() if info.filename in known]
+    if not members:
+        raise ArchiveError(f"{path}: none of its {len(archive.infolist())} files has a digest in {DIGESTS} here")
+    for info in members:
+        target = state / info.filename
+        if keys is not None and target.stem not in keys:
+            continue
+        if target.exists():
+            found.there += 1
+            continue
+        try:
+            with files.replacing(target) as out:
+                _copy(archive, info, out.write, known[info.filename])
+        except (ArchiveError, zipfile.BadZipFile, EOFError) as error:
+            found.problems.append(f"{path}: {info.filename}: {error}: it was not taken: {AGAIN}")
+        else:
+            found.taken, found.bytes = found.taken + 1, found.bytes + info.file_size
 
 
-def _holds(path: Path, manifest: str) -> bool:
-    """Whether a whole archive with this manifest exists."""
+def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, write: Callable[[bytes], int], digest: str) -> None:
+    """Copy a member. Raises ArchiveError unless it has the digest; a compressed one is not read."""
+    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+        raise ArchiveError("expected no compression and no encryption")
+    copied = hashlib.sha256()
+    with archive.open(info) as member:
+        while chunk := member.read(CHUNK):
+            copied.update(chunk)
+            write(chunk)
+    if copied.hexdigest() != digest:
+        raise ArchiveError(f"expected the SHA-256 {digest[:12]}... of {DIGESTS}, found {copied.hexdigest()[:12]}...")
+
+
+def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Path:
+    """Return the archive of an address, in the cache. Raises ArchiveError."""
+    if digest is None:
+        raise ArchiveError(
+            f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found none: `artifacts pack` "
+            "prints it"
+        )
+    folder, name = cache_folder() / "artifacts", f"{digest[:16]}{ENDING}"
+    there = folder / name
+    if there.exists() and sha256(there) == digest:
+        return there
+    if os.environ.get(OFFLINE_VARIABLE):
+        raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} is not there")
+    import pooch  # here, since archives on disk need it not
+
+    say(f"fetching {url}")
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        with reading(path) as found:
-            if found.manifest.text() != manifest:
-                return False
-            for name in found.manifest.files:
-                found.copy(name, _Nowhere())
-    except ArchiveError:
-        return False
-    return True
-
-
-class _Nowhere:
-    """Sink for checks, which discards all bytes."""
-
-    def write(self, chunk: bytes, /) -> int:
-        return len(chunk)
+        # It writes beside the target, compares the checksum, and only then renames.
+        downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
+        pooch.retrieve(url, known_hash=f"sha256:{digest}", fname=name, path=folder, downloader=downloader)
+    except Exception as error:  # whatever fails here is the reason
+        raise ArchiveError(f"{url}: could not be fetched: {type(error).__name__}: {message(error)[:300]}") from error
+    return there

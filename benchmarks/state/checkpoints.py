@@ -1,4 +1,4 @@
-"""Checkpoints: what a long training needs to go on after its process has died, in a folder of the state.
+"""Checkpoints of long trainings, from which another process resumes, in a folder of the state.
 
     <stack>.ckpt   the SHA-256 of what follows, a line of JSON about the stack, the trainer's state as torch saves it
     <key>          a link to the checkpoint of the stack that the training of this key is part of
@@ -175,7 +175,7 @@ class Checkpoints:
                 raise ValueError(f"it was made with {what} {about[what]}, this is {value}")
         keys = [training_key(config) for config in about["configs"]]
         if keys != about["keys"] or not set(fingerprints) <= set(keys):
-            raise ValueError("it is of other runs")
+            raise ValueError("it belongs to other runs")
         data_of = dict(zip(keys, about["fingerprints"], strict=True))
         if any(data_of[key] != fingerprint for key, fingerprint in fingerprints.items()):
             raise ValueError("the data set has changed since")
@@ -251,7 +251,7 @@ class CheckpointCallback:
             self.checkpoints.save(about, self.asked, trainer.state())
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
-            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training goes on without")
+            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training continues without")
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Holder:
 
     def __str__(self) -> str:
         if self == UNKNOWN:
-            return "an unknown process (its claim is none of this version of the code)"
+            return "an unknown process (its claim is of another version of the code)"
         return f"process {self.pid} on {self.host}" + (f" (SLURM job {self.job})" if self.job else "")
 
 

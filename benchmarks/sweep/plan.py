@@ -153,7 +153,7 @@ def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> lis
         used = sum(seed < count for seed in seeds)
         if count > 0 and used < len(seeds):
             has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
-            some = f"{used or 'none'} of the {len(seeds)} asked for are used"
+            some = f"{used or 'none'} of {len(seeds)} requested are used"
             told.append(f"--seeds {text}: {has}, {some if used < count else f'all {count} are used'}")
     return told
 

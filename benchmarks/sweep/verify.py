@@ -27,7 +27,7 @@ EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Remade:
     """A record beside its repetition. difference: the largest relative one, and where; cpus: of both."""
 
     record: Record
@@ -84,7 +84,7 @@ def make_again(
     suite: Suite,
     display: Display | None = None,
     keep: Callable[[Record], None] = lambda record: None,
-) -> Iterator[Comparison]:
+) -> Iterator[Remade]:
     """Train recorded runs again from scratch and compare; ``keep`` receives the new results."""
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
         results, state = Path(folder) / "results", Path(folder) / "state"
@@ -96,13 +96,13 @@ def make_again(
         for record in records:
             before, after = store.get(record["config"]), made.get(record["config"])
             if after is None:
-                yield Comparison(record, None, FAILED, reason=summary.failed.get(record["key"], "no record was made"))
+                yield Remade(record, None, FAILED, reason=summary.failed.get(record["key"], "no record was made"))
                 continue
             keep(after)
             yield compare(before or record, after)
 
 
-def compare(before: Record, after: Record) -> Comparison:
+def compare(before: Record, after: Record) -> Remade:
     """Compare the metrics of two records of one run, and where these are equal, the curves that both have.
 
     Metrics and scores that only one of them has are ignored.
@@ -121,7 +121,7 @@ def compare(before: Record, after: Record) -> Comparison:
         worst, of = _largest(*(dict(_leaves(curve)) for curve in curves))
         of = of and f"curve {of}"
     verdict = EQUAL if worst == 0 else ROUNDED if worst <= ROUNDING else DIFFERENT
-    return Comparison(before, after, verdict, worst, of)
+    return Remade(before, after, verdict, worst, of)
 
 
 def _without(curve: Any, names: Set[str]) -> Any:

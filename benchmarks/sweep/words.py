@@ -17,7 +17,7 @@ from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.where import Place
 from datasets.fetch import OFFLINE_VARIABLE
 
-MEANING = {"short": "stated reductions, numbers that are meant", MEANINGLESS: "seconds, numbers without meaning"}
+MEANING = {"short": "reduced as its notes say", MEANINGLESS: "seconds; meaningless numbers"}
 
 
 def data_lines(missing: data.Missing, tried: bool) -> list[str]:
@@ -42,7 +42,7 @@ def estimate_lines(found: Estimate, executor: Place) -> list[str]:
     if not found.runs:
         return []
     if len(found.unknown) == found.runs:
-        lines = [f"estimate: what {found.runs} runs cost is not known"]
+        lines = [f"estimate: none for {found.runs} runs"]
     else:
         how = found.bound or "about"
         where = (
@@ -78,9 +78,9 @@ def refusal(
     ways.append((hints.option("EXECUTOR", "slurm"), "on a cluster, see docs/cluster.md"))
     ways.append((hints.flag("ANYWAY"), "here, however long it takes"))
     return [
-        f"not begun: it would take {how} {duration(found.wall(executor.size))} here; "
-        f"what takes more than {limit} does not begin by itself",
-        "ways on: the same command on a machine with a GPU, or here with",
+        f"not started: it would take {how} {duration(found.wall(executor.size))} here; "
+        f"sweeps of more than {limit} need confirmation",
+        "alternatives: the same command on a machine with a GPU, or here with",
         *_columns(ways),
     ]
 
@@ -96,8 +96,8 @@ def without_gpu(found: Estimate, options: Options, tables: Sequence[Any], protoc
     cost = f"without one {found.runs} runs take {found.bound or 'about'} {_hours(found.seconds)} core-hours"
     return [
         f"not submitted: table {', '.join(made)} at protocol {chosen[made[0]]} is made for a GPU, and its array tasks "
-        f"have none; {cost if found.seconds else 'what it costs without one is not known'}",
-        "ways on: the same command with",
+        f"have none; {cost if found.seconds else 'the cost without one is unknown'}",
+        "alternatives: the same command with",
         *_columns(ways),
     ]
 

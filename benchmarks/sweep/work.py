@@ -74,7 +74,7 @@ def _state(group: RunGroup) -> str:
 def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
     """Make the runs of a group that no other process is making or has made; return the outcome of each.
 
-    Raises only interrupts (KeyboardInterrupt, SystemExit), after releasing its claims. With descriptors the log also
+    Raises only KeyboardInterrupt, after releasing its claims. With descriptors the log also
     captures what compiled code prints; only for processes that do nothing else.
     """
     with Claims(Path(group.state) / "claims") as claims:
@@ -89,7 +89,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
         except Overtaken:
             for run in making.left():
                 making.note(run, "elsewhere")
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # code from outside may call sys.exit
             for run in making.left():
                 making.fail(run, reason_of(error), traceback.format_exc())
     return making.told()
@@ -332,7 +332,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
     except OSError as error:
         raise LogError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
-            "make room or delete what is there, then run the same command again"
+            "free space or delete it, then run the same command again"
         ) from error
     with opened as file:
         print(f"{provenance.now()} {group.title}: {' '.join(keys)}", file=file)

@@ -103,7 +103,7 @@ class Workers:
                     else:
                         yield todo[place], *message
             if reason and not heard:
-                raise WorkersError(f"a worker could not begin: {reason}; what it said is printed above")
+                raise WorkersError(f"no worker could start: {reason}; its output is printed above")
         finally:
             self._end(signal.SIGTERM, GRACE)
 

@@ -1,6 +1,4 @@
-"""All tables by name: the papers' (``<paper>-<number>``), those of our own (``digits``, ``uci``), and those of
-plug-ins.
-"""
+"""All tables by name: the papers' (``<paper>-<number>``), our own (``digits``, ``uci``), and plug-ins'."""
 
 from __future__ import annotations
 
@@ -34,11 +32,11 @@ MODULES = (
     "cinquin_epochs", "cinquin_kernels", "cinquin_mfvi", "cinquin_laplace", "cinquin_later", "cinquin_songs",
     "cinquin_figures", "cinquin_convergence", "training_times",
 )  # fmt: skip
-"""The modules of this folder that declare tables, in the order that these are listed in."""
+"""Modules of this folder that declare tables, in the order of listing."""
 
 
 class UnknownTable(KeyError):
-    """No table of that name; the message names the nearest."""
+    """Unknown table; the message gives the nearest names."""
 
     def __str__(self) -> str:
         return self.args[0]

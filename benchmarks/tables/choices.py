@@ -1,4 +1,4 @@
-"""Hyper-parameters that were chosen on validation subsets: what ``python -m benchmarks select`` has written."""
+"""Hyper-parameters chosen on validation subsets, from the files of ``python -m benchmarks select``."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from benchmarks.records import published
 from benchmarks.tables import cifar_short, rotated_mnist
 from benchmarks.tables.rotated_mnist import TITLES, shifted
-from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, layered
 
 PAPER = "dirichlet2022"
 METHODS = {
@@ -32,28 +32,32 @@ DRAWS = 5
 _MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
+_COMMON = {
+    "network": {"name": "resnet18", "norm": "batch"},
+    "likelihood.name": "categorical",
+    "training.epochs": 200,
+    "training.batch_size": 128,
+    "training.augment": {"crop": 4, "flip": True},
+    "training.optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0},
+    "training.schedule": {"name": "multistep", "at": [0.5, 0.75], "factor": 0.1},
+}
+_DECAY = {"training.optimiser.weight_decay": 5e-4}
+_RANK1 = {"training.epochs": 250, "training.schedule.at": [0.6, 0.8]}
+_OWN: dict[str, Parts] = {
+    "MAP": _DECAY | {"divergence": None, "prior": None},
+    "MC Dropout": _DECAY | {"family.rate": 0.2},
+    "MC Dropout fVI": {"family.rate": 0.1},
+    "Deep Ensemble": _DECAY,
+    "Rank1": _RANK1 | {"training.optimiser.weight_decay": 1e-4},
+    "Rank1 fVI": _RANK1,
+    "Rank1 Ensemble": _RANK1,
+}
+
+
 def _parts(row: Row, dataset: str) -> Parts:
     """App. F: SGD as He et al. (2016), 200 epochs (Rank1 250), weight decay for weight-space rows; see the notes."""
-    decay = {"MAP": 5e-4, "MC Dropout": 5e-4, "Deep Ensemble": 5e-4, "Rank1": 1e-4}.get(row.made_by, 0.0)
-    slow = row.made_by.startswith("Rank1")
-    common = {
-        "network": {"name": "resnet18", "norm": "batch"},
-        "likelihood": {"name": "categorical"},
-        "training": {
-            "epochs": 250 if slow else 200,
-            "batch_size": 128,
-            "augment": {"crop": 4, "flip": True},
-            "optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": decay},
-            "schedule": {"name": "multistep", "at": [0.6, 0.8] if slow else [0.5, 0.75], "factor": 0.1},
-        },
-    }
-    own: dict[str, Parts] = {
-        "MAP": {"divergence": None, "prior": None},
-        "MC Dropout": {"family": {"rate": 0.2}},
-        "MC Dropout fVI": {"family": {"rate": 0.1}},
-    }
-    parts = merge(common, own.get(row.made_by, {}))
-    return merge(parts, {"weight": {"factor": 0.1}}) if dataset == "cifar100" and "fVI" in row.made_by else parts
+    tenth = dataset == "cifar100" and "fVI" in row.made_by
+    return layered(_COMMON, _OWN.get(row.made_by, {}), {"weight.factor": 0.1} if tenth else {})
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -62,18 +66,13 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         return None
     parts, seeds = _parts(row, dataset), _SEEDS[protocol]
     if row.variant:
-        parts, seeds = merge(parts, {"training": {"samples": DRAWS}}), min(seeds, 3)
+        parts, seeds = layered(parts, {"training.samples": DRAWS}), min(seeds, 3)
     if protocol == "short":
         parts = cifar_short.shortened(parts)
     if protocol == "smoke":
-        parts = merge(parts, {"network": {"width": 2}, "training": {"epochs": 1}})
-    samples = 10
-    if "Ensemble" in row.made_by:
-        samples = _MEMBERS[protocol]
-        parts = merge(parts, {"family": {"size": samples}})
-    elif row.made_by.startswith("Rank1"):
-        samples = RANK1_MEMBERS
-        parts = merge(parts, {"family": {"size": RANK1_MEMBERS}})
+        parts = layered(parts, {"network.width": 2, "training.epochs": 1})
+    members = _MEMBERS[protocol] if "Ensemble" in row.made_by else RANK1_MEMBERS * row.made_by.startswith("Rank1")
+    parts, samples = layered(parts, {"family.size": members} if members else {}), members or 10
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
     sets = ("test", *(map(cifar_short.some, shifted_sets) if protocol == "short" else shifted_sets))
@@ -81,45 +80,6 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return Recipe(parts, replicates, PAPER, samples=min(samples, 4) if protocol == "smoke" else samples, sets=sets)
 
 
-NOTES = (
-    "Where the paper is silent. Initial learning rate: .1, as He et al. (2016), whom it follows. Weight decay of "
-    "Radial, and of every row with fVI: none. Initial weights: uniform within 1 / sqrt(fan-in), PyTorch's default. "
-    "ECE: 15 bins. Log-likelihood: of the mean over samples, smoothed by 1e-4, as its values for rotated MNIST tell "
-    "(see there).",
-    "Dropout: after each of the network's 17 ReLUs, a mask for every channel's every pixel. The paper gives the rates "
-    "(.2, with fVI .1) and not the places; fewer of them would be less dropout.",
-    "Rank1: 4 predictions, one draw of each of the 4 members, as the paper replicates the input M times for M distinct "
-    "predictions (App. F). Its weight decay, 1e-4, is on all that is trained, so that it pulls the means of the "
-    "factors, which start at 1, and rho to 0; the paper does not say whether the shared weights alone have it. With "
-    "fVI: none.",
-    "Batch normalisation: the index set is the training batch, so both terms share one forward pass and its "
-    "statistics.",
-    "KL: the mean over the index set, divided by the batch size (eq. 4, App. B.1); on CIFAR-100 a tenth of it (App. "
-    "B.2).",
-    "Ensemble fVI: members share one objective, the mean over members, so each has a fifth of the gradient that it "
-    "would have alone (protocol short: a third), and under SGD a fifth of the step; the paper does not say whether it "
-    "sums or averages.",
-    "Epsilon 0 and severity 0 are the clean test images; the paper's two values differ in the last digit for random "
-    "methods.",
-)
-SHIFTED = {
-    "corrupted": (
-        "Corruptions: 19, all images of a severity together; from the upstream arrays where they are at hand, else "
-        "made by this project's generator."
-    ),
-    "attacked": (
-        "Attacks: fast gradient sign, against the mean predictive, on the test images; epsilon is in units of the "
-        "normalised images, and pixels stay between black and white. The paper does not say which units."
-    ),
-}
-DRAWS_NOTE = (
-    f"Five draws: of the row with {DRAWS} draws alone, in the log-likelihood and in the fitted Dirichlet (appendix "
-    "H.1); 3 seeds as in the paper. The other rows are those of table dirichlet2022-11, with one draw."
-)
-SUBNETWORK = (
-    "Subnetwork: Daxberger et al. (2021) have a full covariance over 42,438 weights of a ResNet-18, which is 14 GB of "
-    "double numbers and was not run; the catalogue's Subnetwork Laplace takes any number of them."
-)
 REDUCTIONS = {
     "short": cifar_short.REDUCTION,
     "smoke": (
@@ -142,19 +102,15 @@ def _columns(dataset: str, shift: str, metric: str) -> tuple[Column, ...]:
 def _table(number: int, dataset: str, shift: str, metric: str) -> Table:
     protocols = ("paper", "short", "smoke") if dataset == "cifar10" else ("paper", "smoke")
     how = "corrupted" if shift.endswith("_c") else "attacked"
-    rows = _rows(str(number))
-    notes = (*NOTES, SHIFTED[how], *[SUBNETWORK] * ("Subnetwork" in [row.label for row in rows]))
-    of_protocols = {"paper": (*notes, cifar_short.PAPER_COST), "short": (*notes, *cifar_short.NOTES)}
     return Table(
         f"{PAPER}-{number}",
         f"{TITLES[metric]} on {how} {_NAMES[dataset]}",
-        rows,
+        _rows(str(number)),
         _columns(dataset, shift, metric),
         recipe,
         protocols=protocols,
         paper=PAPER,
         number=str(number),
-        notes={name: said for name, said in of_protocols.items() if name in protocols},
         reductions={name: text for name, text in REDUCTIONS.items() if name in protocols},
         gpu=("paper",),
     )
@@ -178,6 +134,5 @@ FIGURE_9 = replace(
     ),
     paper=None,
     number=None,
-    notes={name: (DRAWS_NOTE, *said) for name, said in _CORRUPTED[0].notes.items()},
 )
 TABLES = (*_TABLES, FIGURE_9)

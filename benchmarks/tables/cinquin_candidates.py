@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.spec import Parts, Recipe, merge
+from benchmarks.tables.spec import Parts, Recipe, layered, merge
 
 PAPER = "cinquin2024"
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
@@ -17,41 +17,31 @@ BATCH, PATIENCE = 2000, 200
 MARGIN = 0.5
 """Margin of measurement points around the box of the inputs: half of its width on each side, for every table in the
 authors' later code, and for images in App. C.4."""
-LATER: Parts = {
-    "training": {
-        "optimiser": {"lr": 0.001},
-        "early_stopping": {"patience": 1000, "every": 100, "objective": True},
-    }
-}
-"""Upper end of the learning rates, and end of training, in the authors' later code."""
-FASTER: Parts = {
-    "training": {
-        "optimiser": {"lr": 0.005},
-        "early_stopping": {"patience": 200, "every": 20, "objective": True},
-    }
-}
-"""Training at five times the rate with a fifth of the patience, which costs about a quarter."""
-FVI: Parts = merge(
-    FASTER,
-    {
-        "family": {"log_var_init": [-10.0, -10.0]},
-        "context": {
-            "name": "mixture",
-            "parts": [
-                {"name": "training_batch", "points": 450},
-                {"name": "uniform_box", "points": 50, "margin": MARGIN},
-            ],
-        },
-    },
+LATER = layered(
+    {"training.optimiser.lr": 0.001, "training.early_stopping": {"patience": 1000, "every": 100, "objective": True}}
 )
+"""Upper end of the learning rates, and end of training, in the authors' later code."""
+FASTER = layered(
+    {"training.optimiser.lr": 0.005, "training.early_stopping": {"patience": 200, "every": 20, "objective": True}}
+)
+"""Training at five times the rate with a fifth of the patience, which costs about a quarter."""
+
+
+def _mixture(batch: int, box: int, **more: float) -> Parts:
+    """Return points of the batch and of the box."""
+    parts = [{"name": "training_batch", "points": batch}, {"name": "uniform_box", "points": box, **more}]
+    return {"name": "mixture", "parts": parts}
+
+
+FVI = layered(FASTER, {"family.log_var_init": [-10.0, -10.0], "context": _mixture(450, 50, margin=MARGIN)})
 """FVI of tables 1, 4 and 6; standard deviations start at 0.0067, as in the authors' port of the code of Sun et al."""
-ALL_LAYERS: Parts = merge(
+ALL_LAYERS = layered(
     FASTER,
     {
-        "context": {"margin": MARGIN},
-        "divergence": {"jacobian": "full"},
+        "context.margin": MARGIN,
+        "divergence.jacobian": "full",
         "prior": {"features": "current", "jacobian": "full"},
-        "training": {"epochs": 2000},
+        "training.epochs": 2000,
     },
 )
 """TFSVI of tables 1, 4 and 6: both distributions over all weights, pushed forward at the current mean (App. C.3). A
@@ -115,11 +105,11 @@ _PAPER: dict[str, dict[str, Parts]] = {
 CANDIDATES = {"paper": _PAPER, "short": _SHORT, "smoke": _SHORT}
 """Parts of the candidates by protocol, method and label. A method that is absent has one recipe."""
 BESIDE = _kernels("family", "rbf", ard=True)
-"""Parts, by label, that both processes are tried with but cannot be chosen, since the paper does not name them."""
+"""Parts, by label, that both processes are tried with and that cannot be chosen, since the paper does not name them."""
 COMPARED: dict[str, dict[str, int]] = {"paper": dict.fromkeys(("GFSVI", "FBNN", "FSVI", "VIP", "GWI"), 1)}
 """Protocol -> method -> the first folds whose validation subsets candidates are compared on; all five where absent."""
 POINTS = {"paper": (500, 450, 50), "short": (100, 90, 10), "smoke": (100, 90, 10)}
-"""Protocol -> points of the divergence; for FVI, those of the batch and of the box."""
+"""Protocol -> points of the divergence; for FVI, from the batch and from the box."""
 
 
 def labels(method: str) -> tuple[str, ...]:
@@ -133,42 +123,23 @@ def settings(method: str, protocol: str) -> Parts:
     common = {
         "network": {"name": "mlp", "hidden": [50, 50], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": 0.5},
-        "training": {
-            "epochs": 10_000 if protocol == "paper" else 3000,
-            "batch_size": BATCH,
-            "samples": 10,
-            "optimiser": {"name": "adam", "lr": 0.005},
-            "early_stopping": {"patience": PATIENCE, "every": 10},
-        },
+        "training": {"epochs": 10_000 if protocol == "paper" else 3000, "batch_size": BATCH, "samples": 10},
+        "training.optimiser": {"name": "adam", "lr": 0.005},
+        "training.early_stopping": {"patience": PATIENCE, "every": 10},
     }
+    double = {"training.dtype": "float64"}
+    fitted = {"prior": {"fit_steps": 300, "fit_batch": 128}}
+    process = double | {"training.early_stopping": None}
     own: dict[str, Parts] = {
-        "GFSVI": {
-            "context": {"points": points},
-            "training": {"dtype": "float64", "samples": 1},
-            "prior": {"fit_steps": 300, "fit_batch": 128},
-        },
-        "FBNN": {
-            "context": {
-                "name": "mixture",
-                "parts": [
-                    {"name": "training_batch", "points": of_batch},
-                    {"name": "uniform_box", "points": of_box},
-                ],
-            },
-            "training": {"samples": 100},
-            "prior": {"fit_steps": 300, "fit_batch": 128},
-        },
-        "FSVI": {"context": {"points": points}, "training": {"dtype": "float64"}},
-        "MFVI": {},
+        "GFSVI": double | fitted | {"context.points": points, "training.samples": 1},
+        "FBNN": fitted | {"context": _mixture(of_batch, of_box), "training.samples": 100},
+        "FSVI": double | {"context.points": points},
         "Laplace": {"fit": {"precision": "validation", "criterion": "expected"}},
-        "VIP": {},
-        "GWI": {"training": {"dtype": "float64", "samples": 1}},
-        "Sparse GP": {
-            "training": {"dtype": "float64", "epochs": 2000, "early_stopping": None, "optimiser": {"lr": 0.02}}
-        },
-        "GP": {"training": {"dtype": "float64", "epochs": 500, "early_stopping": None, "optimiser": {"lr": 0.05}}},
+        "GWI": double | {"training.samples": 1},
+        "Sparse GP": process | {"training.epochs": 2000, "training.optimiser.lr": 0.02},
+        "GP": process | {"training.epochs": 500, "training.optimiser.lr": 0.05},
     }
-    return merge(common, own.get(method, {}))
+    return layered(common, own.get(method, {}))
 
 
 def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
@@ -187,20 +158,16 @@ def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | N
         return None
     parts = _in_steps(merge(settings(method, protocol), changes), dataset)
     if protocol == "smoke":
-        fewer = {
-            "GFSVI": {"prior": {"fit_steps": 5}},
-            "FBNN": {"prior": {"fit_steps": 5}},
-            "GWI": {"family": {"fit_steps": 5}},
-        }
-        parts = merge(parts, {"training": {"epochs": 5}} | fewer.get(method, {}))
+        fewer = {"GFSVI": "prior", "FBNN": "prior", "GWI": "family"}
+        steps = {f"{fewer[method]}.fit_steps": 5} if method in fewer else {}
+        parts = layered(parts, {"training.epochs": 5}, steps)
     folds = tuple((fold, fold) for fold in range(2 if protocol == "smoke" else 5))
     return Recipe(parts, folds, PAPER, samples=100, sets=("test", "validation"))
 
 
 def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:
-    """Return one candidate's runs on the folds that candidates of its method are compared on, asked for what compares
-    them.
-    """
+    """Return one candidate's runs on the folds that compare candidates of its method, with the comparison as
+    evaluation."""
     recipe = candidate(method, label, dataset, protocol)
     folds = COMPARED.get(protocol, {}).get(method)
     recipe = recipe and replace(recipe, replicates=recipe.replicates[:folds])

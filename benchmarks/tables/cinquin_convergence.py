@@ -1,7 +1,7 @@
 """cinquin2024, figures 15 and 16: validation expected log-likelihood by the length of training.
 
-Each length is a training of its own. Without early stopping and with a constant learning rate the shorter ones are
-what the longest has gone through, draw for draw.
+Each length is a training of its own. Without early stopping and with a constant learning rate, the shorter trainings
+are stages of the longest, draw for draw.
 """
 
 from __future__ import annotations
@@ -50,12 +50,6 @@ def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
     )
 
 
-_BOTH = (
-    "Every length is a run of its own, with a constant learning rate and without early stopping: of one seed the "
-    "shorter runs are the first part of the longest.",
-    "Read at these lengths; the paper draws the curve of every step. It says neither learning rate, batch nor network "
-    "of the two figures.",
-)
 TABLES = (
     Table(
         f"{PAPER}-figure-15",
@@ -63,14 +57,6 @@ TABLES = (
         _rows(STEPS, "steps"),
         (Column(Cell("boston", "part=validation", METRIC), "validation"),),
         _boston,
-        notes=dict.fromkeys(
-            ("paper", "short"),
-            (
-                *_BOTH,
-                "Settings of table cinquin2024-1 at protocol short (100 points, as in table 9, rate .005, whole "
-                "batches), RBF kernel for GFSVI, prior variance 1 for TFSVI and .1 for MFVI.",
-            ),
-        ),
         reductions={"short": "2 folds", "smoke": "1 to 8 steps, 1 fold"},
     ),
     Table(
@@ -79,14 +65,6 @@ TABLES = (
         _rows(PASSES, "passes"),
         (Column(Cell("mnist", "part=validation", "expected_log_likelihood"), "validation"),),
         _mnist,
-        notes=dict.fromkeys(
-            ("paper", "short"),
-            (
-                *_BOTH,
-                "Settings of table cinquin2024-2, KMNIST images as measurement points, 540 steps of 100 images in a "
-                "pass, 20 draws at the end; at most 8 passes.",
-            ),
-        ),
         reductions={"short": "1 seed", "smoke": "a small network, 1 to 4 passes of batches of 2,000, 2 draws"},
     ),
 )

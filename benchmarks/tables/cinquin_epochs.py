@@ -1,4 +1,4 @@
-"""Tables of what lets GFSVI distinguish songs from Boston's test points: length of training and measurement points."""
+"""Tables on what makes GFSVI distinguish songs from Boston's test points: length of training, measurement points."""
 
 from __future__ import annotations
 
@@ -46,22 +46,6 @@ TABLES = (
         paper=cinquin.PAPER,
         deviations=True,
         number="4",
-        notes={
-            "paper": (
-                "One RBF kernel, tanh; nothing is chosen by these numbers. Box: 500 measurement points uniform on the "
-                "box of the training inputs. The paper says uniform, without a box; the code of its authors' next "
-                "paper has half the box's width more on each side. Box and batch: 50 such and those of the mini-batch "
-                "(all of the training part, 363 or 364; at most 450), as the paper has them for FVI here and for GFSVI "
-                "in table 7.",
-                "Lowest validation loss: early stopping as in table 1, which takes the parameters of epochs 50 to 630 "
-                f"here. {EPOCHS:,} epochs: the parameters at their end.",
-                "Published on Boston: OOD accuracy .893, expected log-likelihood -.733 +- .144, MSE .123 +- .021. At "
-                "the lowest validation loss the variance hardly tells songs from test points (AUROC from .51 to .87 "
-                f"over folds on the box, .50 on average with the batch); on the box alone {EPOCHS:,} epochs change "
-                "that while the noise goes to .04 to .08 and the likelihood is lost. With points of the batch no "
-                "t-test tells any of the three numbers from the paper's. Whether its authors trained so is not known.",
-            )
-        },
         reductions={"smoke": "5 steps, 2 folds"},
     ),
 )

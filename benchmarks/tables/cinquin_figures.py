@@ -116,31 +116,6 @@ BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
 }
 
 
-_GAMMA = (
-    "With gamma 1e-10, the paper's, and the periodic kernel GFSVI stays a constant function: each of the M points adds "
-    "about d^2 / (2 gamma M) to the divergence, d being how far the function is from an exactly periodic one there, "
-    "and no tanh network is periodic but a constant one. With gamma .001 it fits; that row is ours."
-)
-NOTES = {
-    "1": (
-        "The paper says that kernels go from Matern 1/2 to RBF, and that the last is periodic; those between, and the "
-        "periodic one (exp(-2 sin^2(pi d / p) / l^2), whose period starts at the median distance of the inputs and is "
-        "fitted with the rest), are ours.",
-        _GAMMA,
-    ),
-    "4": ("Standard deviation of the noise of the data: 0.1, and 1; learned, from 0.2 on, in both.",),
-    "14": (
-        "GWI: settings of table cinquin2024-1 (the paper gives none), 100 inducing points, which are all of the "
-        "training inputs, and a network of 2x30 tanh units as mean.",
-        _GAMMA,
-    ),
-    "19": (
-        "Eigenvalues are of the covariance of 1,000 functions at 200 uniform inputs of the plotted range, divided by "
-        "their number. The activations, inputs and the measure of rank are ours: the paper names none.",
-    ),
-}
-
-
 def _table(number: str) -> Table:
     title, variants = BY_FIGURE[number]
     by_variant = {f"{method}, {label}": changes for (method, label), changes in variants.items()}
@@ -180,17 +155,6 @@ def _table(number: str) -> Table:
             )
         ),
         recipe,
-        notes=dict.fromkeys(
-            ("paper", "short"),
-            (
-                "Settings of table toys but for what a row names: 500 points of the divergence (App. C.1) where it "
-                "names none, 10,000 epochs, which are ours. Kernels without a length-scale in the row are fitted "
-                "by marginal likelihood, with one they have variance 1. The paper says for which values it shows "
-                "figures 7 and 8 (10 and 100 points) and 11 (widths 30 and 100); length-scales and gammas are ours.",
-                *NOTES.get(number, ()),
-                "Distances on the plotted grid from the exact posterior of the row's own prior and noise.",
-            ),
-        ),
         reductions={
             "short": "2,000 epochs in place of 10,000, 100 points in place of 500, one seed",
             "smoke": "3 epochs, one seed",

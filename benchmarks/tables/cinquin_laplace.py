@@ -1,6 +1,5 @@
-"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: how its prior precision is chosen,
-and when training stops.
-"""
+"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: choice of the prior precision, end of
+training."""
 
 from __future__ import annotations
 
@@ -17,9 +16,7 @@ PATIENT = "ten times the patience"
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the first candidate of table 1, with its prior precision chosen by something else, or trained
-    for longer.
-    """
+    """Return the first candidate of table 1, with another choice of its prior precision, or longer training."""
     first = candidate("Laplace", "tanh" if protocol == "paper" else None, dataset, protocol)
     if first is None:
         return None
@@ -31,20 +28,10 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 
-_NOTES = (
-    "tanh, learning rate .005 (the first candidate of table 1), prior variance 1 in training. Validation: the best of "
-    "21 precisions from 1e-4 to 1e4 by the validation part of each fold; evidence: the largest Laplace evidence.",
-    "Ten times the patience: 2,000 steps without a lower validation loss, at most 100,000, in place of 200 and 10,000.",
-    "The predictive log-likelihood integrates the function out, so a wide posterior can make up for too "
-    "little noise; the expected one, which the table shows and by which the paper says that it chooses (App. "
-    "C.3), charges that width to the noise.",
-)
-
 TABLES = varied(
     "laplace",
     "Laplace by what chooses its prior precision, and by when training stops",
     tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, PATIENT)),
     SMALL + LARGE,
     recipe,
-    _NOTES,
 )

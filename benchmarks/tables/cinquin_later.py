@@ -1,4 +1,4 @@
-"""Rows of cinquin2024's tables 1, 6 and 4 with settings of the authors' later code, of which the paper says nothing."""
+"""Rows of cinquin2024's tables 1, 6 and 4 with settings of the authors' later code that the paper does not mention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READINGS: dict[str, tuple[str, Parts]] = {
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the row of table 1, or its first candidate where none is chosen yet, with what the reading changes."""
+    """Return the row of table 1 (its first candidate where none is chosen yet), with the reading's changes."""
     if row.label not in READINGS:
         return None
     first = next(iter(CANDIDATES[protocol].get(row.made_by, ())), None)
@@ -27,23 +27,10 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return found if found is None or (protocol == "smoke" and changes is _LATER) else found.with_parts(changes)
 
 
-_NOTES = (
-    "Kernel, prior variance and activation are those that were chosen for table 1, or those of its first candidate "
-    "where none was chosen yet; nothing is chosen by these numbers.",
-    "Rate and end: learning rate 0.001, the upper end of the range in the code of the authors' next paper, and "
-    "training until the whole objective on the validation subset, looked at every 100 steps, has not fallen for 1,000, "
-    "as there, at most 10,000 steps. In table 1 FVI and TFSVI have 0.005, every 20, patience 200, TFSVI at most 2,000; "
-    "the others end by the validation log-likelihood.",
-    "On the first fold of yacht FVI has the same objective after 1,100 steps at 0.001 as after 240 at 0.005.",
-    "Wider box: measurement points on the box of the training inputs with half its width more on each side, as in that "
-    "code; table 1 has the box. One length-scale: in GWI's kernel, where table 1 has one for each input.",
-)
-
 TABLES = varied(
     "later",
     "Rows with settings of the authors' later code",
     tuple(Row(label, method, METHODS[method]) for label, (method, _) in READINGS.items()),
     SMALL,
     recipe,
-    _NOTES,
 )

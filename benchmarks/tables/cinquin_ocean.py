@@ -1,6 +1,6 @@
 """cinquin2024, table 3: surface currents of the Gulf of Mexico, from 20 velocities of drifting buoys.
 
-The runs also hold what figure 3 shows: the mean velocity on a grid, and its squared errors.
+The runs also have the data of figure 3: the mean velocity on a grid, and its squared errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 PAPER, NAME, DATA = "cinquin2024", "cinquin2024-3", "gulf_drifters"
 METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}
@@ -30,7 +30,7 @@ PLACES = {
 }
 """Places whose 2 components make the 160 fixed points, in the box of the script of the first author's next paper."""
 X_STD, Y_STD = (1.87364991, 0.84454863), 0.17750018
-"""Scales of inputs and velocities, as that script's prior has them; scheme "scaled" computes the same."""
+"""Scales of inputs and velocities in that script's prior; scheme "scaled" computes the same."""
 
 
 def _logarithms(lengthscale: float, variance: float) -> tuple[list[float], float]:
@@ -48,8 +48,8 @@ PRIOR: Parts = {
         "stream.log_variance": _STREAM[1],
     },
 }
-"""GFSVI's prior: that script's kernel, whose length-scales in degrees and variances in (m/s)^2 stand there in numbers,
-in scaled units."""
+"""GFSVI's prior: that script's kernel in scaled units; its numbers are length-scales in degrees and variances in
+(m/s)^2."""
 NOISE = 1e-3**0.5
 """Initial noise of the exact process in that script, a variance of 0.001 (m/s)^2."""
 GRID = {"name": "grid", "low": [-2.86, -1.595], "high": [3.44, 2.185], "step": 0.42}
@@ -64,53 +64,41 @@ def _raw_parts(method: str, noise: float) -> Parts:
     common = {
         "network": {"name": "vector_field", "hidden": [50, 50], "activation": "tanh"},
         "likelihood": {"name": "gaussian", "init_std": noise},
-        "training": {
-            "epochs": 2000,
-            "batch_size": 20,
-            "samples": 10,
-            "dtype": "float64",
-            "optimiser": {"name": "adam", "lr": 0.005},
-        },
+        "training": {"epochs": 2000, "batch_size": 20, "samples": 10, "dtype": "float64"},
+        "training.optimiser": {"name": "adam", "lr": 0.005},
     }
+    of_functions = {"context": GRID, "divergence.outputs": "joint"}
     own: dict[str, Parts] = {
-        "GFSVI": {
-            "context": GRID,
-            "divergence": {"outputs": "joint"},
-            "prior": {"kernel": _KERNEL},
-            "training": {"samples": 1},
-        },
-        "FSVI": {"context": GRID, "divergence": {"outputs": "joint"}, "prior": {"variance": 0.25}},
-        "VIP": {},
-        "GP": {"family": {"kernel": _KERNEL}, "training": {"epochs": 1000, "optimiser": {"lr": 0.02}}},
+        "GFSVI": of_functions | {"prior.kernel": _KERNEL, "training.samples": 1},
+        "FSVI": of_functions | {"prior.variance": 0.25},
+        "GP": {"family.kernel": _KERNEL, "training.epochs": 1000, "training.optimiser.lr": 0.02},
     }
-    return merge(common, own.get(method, {}))
+    return layered(common, own.get(method, {}))
 
 
 def raw_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Five random seeds on the one data set, in degrees and m/s."""
     parts = _raw_parts(row.made_by, NOISES.get(row.variant, 0.1))
     if row.variant in STEPS:
-        parts = merge(parts, {"training": {"epochs": STEPS[row.variant]}})
+        parts = layered(parts, {"training.epochs": STEPS[row.variant]})
     if protocol == "smoke":
-        fewer = {"GFSVI": {"prior": {"fit_steps": 5}}}
-        parts = merge(parts, {"training": {"epochs": 5}} | fewer.get(row.made_by, {}))
+        parts = layered(parts, {"training.epochs": 5}, {"prior.fit_steps": 5} if row.made_by == "GFSVI" else {})
     seeds = tuple((0, seed) for seed in range(2 if protocol == "smoke" else 5))
     return Recipe(parts, seeds, samples=100, sets=("test", "grid"))
 
 
 def _later(method: str) -> Parts:
     """Return the changes by the script of the first author's next paper, or by the paper's words."""
-    start: Parts = {"likelihood": {"init_std": NOISE if method == "GP" else NOISE / Y_STD}}
     own: dict[str, Parts] = {
-        "GP": {"training": {"optimiser": {"lr": 0.1}}},
+        "GP": {"training.optimiser.lr": 0.1},
         "GFSVI": {"context": PLACES, "prior": PRIOR},
         "FSVI": {
             "context": PLACES,
-            "divergence": {"jacobian": "full"},
+            "divergence.jacobian": "full",
             "prior": {"features": "current", "jacobian": "full"},
         },
     }
-    return merge(start, own.get(method, {}))
+    return layered({"likelihood.init_std": NOISE if method == "GP" else NOISE / Y_STD}, own.get(method, {}))
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -119,46 +107,6 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(found, scheme="" if row.made_by == "GP" else SCALED)
 
 
-_SOURCE = "the script of the first author's next paper"
-_NOTES = (
-    "Both metrics are of one component of the velocity, in m/s, which is how a process of this kernel comes near the "
-    "published numbers; the log-likelihood is the expected one, with the noise that was learned.",
-    "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units, in scaled inputs. The divergences are "
-    "of both components at all points jointly, as the kernel's components depend on each other.",
-    f"What the paper leaves open is as in {_SOURCE}, which has its task and its GP. Networks: inputs in units of the "
-    "20 points' standard deviations, velocities in units of the mean and standard deviation of all test velocities "
-    "(.1775 m/s); the 160 fixed points are both components at 10 x 8 places of a box; GFSVI's kernel is given in "
-    "numbers. GP: degrees and m/s, 1,000 steps of Adam at .1, noise variance from .001.",
-    f"Not as in {_SOURCE}: it divides errors in m/s by a noise in scaled units in the log-likelihood, which is not "
-    "done here. It hands the component's number over as a third input; the network that it belongs to was not found, "
-    "and eq. C.2 has no such input.",
-    "Settings without a source: 2,000 steps of Adam at .005, on all 20 points; the noise of networks starts where the "
-    "GP's does, at .0316 m/s.",
-    "TFSVI: both distributions over all weights pushed forward at the current mean, as App. C.3 says.",
-    "VIP: 20 prior functions of the network, alpha .5; the paper states neither.",
-)
-_RAW_NOTES = (
-    "Both metrics are of one component of the velocity, in m/s, which is how a process of this kernel comes near the "
-    "published numbers; the log-likelihood is the expected one, with the noise that was learned.",
-    "The network is grad Phi + rot Psi of two perceptrons of 2 x 50 tanh units. The 160 fixed context points, whose "
-    "place the paper does not say, are a regular grid over the test region. The divergences are of both components "
-    "at all points jointly, as the kernel's components depend on each other.",
-    "Inputs are in degrees and velocities in m/s, as table cinquin2024-3 had them before it followed the script of the "
-    "first author's next paper. Settings that the paper does not give: 2,000 steps of Adam at .005, on all 20 points; "
-    "kernel by marginal "
-    "likelihood before training (GFSVI), or 1,000 steps at .02 (GP); noise starts at .1 m/s.",
-    "VIP: 20 prior functions of the network, alpha .5; the paper states neither.",
-    "TFSVI is the last-layer estimator of rudner2022 itself; the paper's TFSVI is its authors' own implementation.",
-    "Where the numbers differ. The expected log-likelihood divides squared errors and variances by the learned noise, "
-    "and after so few steps that depends on where it starts (table cinquin2024-3-noise). From .001 m/s, the noise of "
-    "GPJax's example, the exact process has the published number. GFSVI has -2.2 from .01 (one seed) "
-    "and -24 from .005 (three; published -6.6), and its MSE goes from .013 to .019 (.021): so the published one most "
-    "likely started between. TFSVI has -2.2 and -12.8 (-22.7), but its MSE stays at .020 where .034 is published: the "
-    "start explains its log-likelihood at most. VIP, which learns its prior too, fits the 20 points ever more closely: "
-    "it passes the published likelihood between 200 and 300 of the 2,000 steps (-6.8 and -27; -11.6), the published "
-    "MSE between 100 and 200 (.019 and .028; .026; table cinquin2024-3-steps), so the published one was most likely "
-    "trained for about as long.",
-)
 _COLUMNS = tuple(
     Column(Cell(DATA, "", metric), label, Cell(DATA, "", metric))
     for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
@@ -169,7 +117,6 @@ def _table(
     name: str,
     title: str,
     rows: tuple[Row, ...],
-    notes: tuple[str, ...],
     make: Callable[[Row, str, str], Recipe] = raw_recipe,
 ) -> Table:
     return Table(
@@ -181,28 +128,22 @@ def _table(
         protocols=("paper", "smoke"),
         paper=PAPER,
         number="3",
-        notes={"paper": notes},
         deviations=True,
         reductions={"smoke": "5 steps, 2 seeds"},
     )
 
 
 TABLES = (
-    _table(NAME, "Ocean currents in the Gulf of Mexico", ROWS, _NOTES, recipe),
-    _table(f"{NAME}-degrees", "Ocean currents in degrees and metres a second", ROWS, _RAW_NOTES),
+    _table(NAME, "Ocean currents in the Gulf of Mexico", ROWS, recipe),
+    _table(f"{NAME}-degrees", "Ocean currents in degrees and metres a second", ROWS),
     _table(
         f"{NAME}-noise",
         "Ocean currents with a smaller noise at the start of training",
         STARTS,
-        (
-            "As table cinquin2024-3-degrees, where the learned noise starts at .1 m/s; the paper does not give the "
-            "start.",
-        ),
     ),
     _table(
         f"{NAME}-steps",
         "Ocean currents after fewer steps of training",
         LENGTHS,
-        ("As table cinquin2024-3-degrees, where training takes 2,000 steps; the paper does not give their number.",),
     ),
 )

@@ -11,7 +11,6 @@ from dataclasses import replace
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
 from benchmarks.tables.spec import (
-    LEFT_OUT,
     Cell,
     Column,
     Parts,
@@ -25,7 +24,7 @@ from benchmarks.tables.spec import (
 
 NAME, METRIC, SQUARED = "cinquin2024-7", "wasserstein2", "wasserstein2_squared"
 REFERENCE = "rbf_gp"
-"""Label of the exact process with an RBF kernel that is fitted by itself."""
+"""Label of the exact process with a separately fitted RBF kernel."""
 RATE, PATIENCE = 5e-4, 2000
 FLOOR = 0.01
 """Standard deviation below which the reference's noise does not fall; GPyTorch's floor, a variance of 1e-4."""
@@ -108,7 +107,7 @@ _GAMMAS = {"1e-15": 1e-15, "1e-10": 1e-10}
 
 
 def gamma_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """GFSVI of table 7-squared with more on the diagonals of both covariances."""
+    """GFSVI of table 7-squared with larger numbers on the diagonals of both covariances."""
     return own_recipe(row, dataset, protocol).with_parts({"divergence": {"gamma": _GAMMAS[row.variant]}})
 
 
@@ -122,49 +121,6 @@ def squared_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return found.with_parts(held) if row.variant == _HELD else found
 
 
-_NOTES = (
-    "Squares: mean over test inputs of the squared distance on the line between 1,000 draws of f(x) and 1,000 of the "
-    "reference, standardised targets. The paper says average metric, in the caption point-wise, and uses the Python "
-    "Optimal Transport library; the script of its first author's next paper, with the same sets and rows, calls its "
-    "emd2_1d with squared costs and takes no root. Table cinquin2024-7-root has the roots.",
-    f"Reference: the posterior of an exact process with one RBF kernel, fitted to the same training part by itself, as "
-    f"in that script (500 steps of Adam at .05; noise above {FLOOR:g}, GPyTorch's floor). Tables cinquin2024-7-own and "
-    "cinquin2024-7-squared: the exact posterior of each run's own prior and noise.",
-    f"GFSVI and FVI: learning rate {RATE:g}, validation value of the whole objective at every 100th step, patience "
-    f"{PATIENCE:,}, at most 10,000 steps, uniform points on the box of the inputs widened by half of its width on each "
-    "side, FVI from standard deviations of .0067: as in that code. The paper says that rate and points are the same "
-    "for both, and not which.",
-    "Kernels of GFSVI and FVI maximise the marginal likelihood of all training data before training, in 500 steps at "
-    ".05; the sparse process's is trained with its bound, 2,000 steps at .02.",
-    "450 points of the batch, or all where there are fewer, and 50 of the box: of its 500 the paper says that they are "
-    "sampled jointly from both.",
-    "The published mean ranks are 1.0 (GFSVI) and 1.6 (FVI).",
-    "GFSVI on energy fails at the first step: the marginal likelihood asks for a kernel variance of 2e6, whose "
-    "covariance of 500 points is in double precision not positive definite with gamma 1e-15 (table "
-    "cinquin2024-7-gamma).",
-)
-_OWN_NOTES = (
-    "Exact: the posterior of each run's own prior, with the hyper-parameters and the noise that it was trained with: "
-    "the distance is of the approximation alone. Learning rate .005, patience 200 of the validation likelihood, box "
-    "without a margin, FVI from standard deviations of .135: settings that table 7 had before it followed the code of "
-    "the first author's next paper.",
-    "Draws alone make distances of about a twentieth of the standard deviation.",
-    "GFSVI on yacht stops early, after 570 to 2,980 steps, and is far from its exact posterior: .076. After 3,000 "
-    "steps (table cinquin2024-7-epochs) it is at .036, ten times the published .0036; more steps were not tried.",
-)
-_SQUARED_NOTES = (
-    "The runs of table cinquin2024-7-own, measured by the mean over test inputs of the squared distance.",
-    f"{_HELD}: its hyper-parameters maximise the marginal likelihood of all training data before training, as those of "
-    "GFSVI and FVI do, and are held; inducing points, values and noise are trained, for 2,000 "
-    "steps as in the row above.",
-    "On energy that kernel has a variance of 2e6, and the process is still far from its exact posterior after 2,000 "
-    "steps; more were not tried.",
-)
-_GAMMA_NOTES = (
-    "Settings of table cinquin2024-7-own but for gamma, of which 500 times is added to the diagonals of both "
-    "covariances; the paper has 1e-15 here and 1e-10 in its other experiments. The first row's runs fail: rounding "
-    "makes errors of up to 3e-7 in the prior's covariance.",
-)
 _SMOKE = "5 steps, 2 folds, 10 points, 20 draws"
 
 
@@ -184,7 +140,6 @@ TABLES = (
         deviations=True,
         number="7",
         ranked=("GFSVI", "FVI"),
-        notes={"paper": (*_NOTES, LEFT_OUT), "short": _NOTES},
         reductions={
             "short": "100 points of the divergence in place of 500, at most 3,000 steps",
             "smoke": _SMOKE,
@@ -200,7 +155,6 @@ TABLES = (
         paper=PAPER,
         deviations=True,
         number="7",
-        notes={"paper": ("The runs of table cinquin2024-7, measured by the mean over test inputs of the distance.",)},
         reductions={"smoke": _SMOKE},
     ),
     Table(
@@ -213,7 +167,6 @@ TABLES = (
         paper=PAPER,
         deviations=True,
         number="7",
-        notes={"paper": (*_OWN_NOTES, LEFT_OUT)},
         reductions={"smoke": _SMOKE},
     ),
     Table(
@@ -226,13 +179,6 @@ TABLES = (
         paper=PAPER,
         deviations=True,
         number="7",
-        notes={
-            "paper": (
-                "Settings of table cinquin2024-7-own. Early stopping: patience 200 steps, at most 10,000. Noise and "
-                "kernel of the exact posterior are each run's own, so a run that has learned less noise has a narrower "
-                "one.",
-            )
-        },
         reductions={"smoke": _SMOKE},
     ),
     Table(
@@ -245,7 +191,6 @@ TABLES = (
         paper=PAPER,
         deviations=True,
         number="7",
-        notes={"paper": _SQUARED_NOTES},
         reductions={"smoke": _SMOKE},
     ),
     Table(
@@ -263,7 +208,6 @@ TABLES = (
         paper=PAPER,
         deviations=True,
         number="7",
-        notes={"paper": _GAMMA_NOTES},
         reductions={"smoke": _SMOKE},
     ),
 )

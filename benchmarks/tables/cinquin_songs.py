@@ -1,4 +1,4 @@
-"""Table 4 of cinquin2024 with other songs, and with another tree: both as the authors' later code has them."""
+"""Table 4 of cinquin2024 with other songs, and with another tree, both as in the authors' later code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return found and replace(found, sets=SETS)
 
 
-_NOTES = (
-    "The trainings of table 1; 'measure' evaluates those whose parameters are kept, without training again.",
-    "The code of the authors' next paper reads every file without its last column, and takes the first columns of the "
-    "songs, scaled by the rows that it drew. In the file of UCI the first column is the year; whether it was moved is "
-    "not known. Its tree is fitted by log-loss; the paper says classification loss, and table 4 has Gini's impurity.",
-)
-
-
 def _table(suffix: str, title: str, condition: str, metric: str) -> Table:
     return Table(
         f"{cinquin.PAPER}-4-{suffix}",
@@ -37,7 +29,6 @@ def _table(suffix: str, title: str, condition: str, metric: str) -> Table:
         paper=cinquin.PAPER,
         deviations=True,
         number="4",
-        notes={"paper": _NOTES},
         reductions={"smoke": cinquin.REDUCTIONS["smoke"]},
     )
 

@@ -90,17 +90,6 @@ DIVERGENCES = Table(
     divergence_recipe,
     protocols=("short", "smoke"),
     default_protocol="short",
-    notes={
-        "short": (
-            "Published on Boston: expected log-likelihood -1.416 +- .046, MSE .995 +- .092, with 500 points and a "
-            "jitter that is not said. Table 1 has 1e-6 (the catalogue's) and at protocol short 100 points; at protocol "
-            "paper 500 and another estimator.",
-            "The last layer has 51 features, so covariances at more than 51 points are singular but for the jitter: "
-            "what the features of posterior and prior differ in is divided by it, and the prior's scale hardly counts.",
-            "So 100 points and 1e-6 are the reading that fits the published row on Boston; on concrete and energy it "
-            "does not (table cinquin2024-1-jitter). Nothing is chosen by these numbers.",
-        )
-    },
     reductions=cinquin.REDUCTIONS,
 )
 FEATURES = Table(
@@ -115,31 +104,7 @@ FEATURES = Table(
     ),
     prior_recipe,
     protocols=("paper", "smoke"),
-    notes={
-        "paper": (
-            "TFSVI on the sine of table toys, but by the last layer and with 100 points: 2x30 tanh, 2,000 epochs, "
-            "prior standard deviation .2. Table toys has all layers at the current mean and 500 points. The prior over "
-            "functions is that of a random last layer (or of all layers) on features of the initial network, of one "
-            "draw of the prior, or of the family's mean at each step.",
-            "Exact posterior: of the same prior over functions, with the noise that was learned. Where TFSVI is near "
-            "it and does not fit, it is the prior that does not; a prior that follows the mean has no such posterior.",
-        )
-    },
     reductions={"smoke": "3 epochs, one seed"},
-)
-_JITTER_NOTES = (
-    "No one jitter fits the published numbers. Expected log-likelihood and MSE are near them with 1e-6 on Boston (the "
-    "first fold: -1.40, .96; published -1.416, .995), with 1e-4 on concrete (all folds: -1.02, .44; -.983, .389; "
-    "t-tests tell neither apart), with 1e-2 on energy (all folds: 1.25 +- .19, .0032; .797, .003). On yacht, first "
-    "fold, both come near, but not with one jitter: the MSE with 1e-3 and 1e-4 (.23, .26; .221), the log-likelihood "
-    "with 1e-6 (-1.17; -1.187); on wine, published -2.138 and 1.297, nothing does.",
-    "TFSVI as rudner2022 has it, in place of table 1's pushforward of all weights: the last layer on features of the "
-    "initial network, 500 points on the box of the inputs, early stopping by the validation log-likelihood. The first "
-    "row: prior variance 10 (of 1 and 10), and of tanh at rates 0.005 and 0.001 and relu what the first fold's "
-    "validation subset prefers, jitter 1e-6. The others: prior variance 1, tanh, 0.005, and another jitter on the "
-    "diagonals of both covariances. The paper says that TFSVI has one, and not how large.",
-    "The last layer has 51 features, fewer than points: the divergence acts on directions in which both distributions "
-    "are degenerate but for the jitter. The published numbers on boston are those of this estimator with 1e-6.",
 )
 TABLES = (
     DIVERGENCES,
@@ -152,7 +117,6 @@ TABLES = (
         ),
         SMALL,
         last_layer_recipe,
-        _JITTER_NOTES,
     ),
     FEATURES,
 )

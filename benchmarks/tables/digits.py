@@ -1,10 +1,10 @@
 """Table ``digits``: classification methods of the catalogue on scikit-learn's 8x8 digits. No download, no paper. And
-``digits-ensembles``: what a prior of the members' weights does.
+``digits-ensembles``: the effect of a prior on the members' weights.
 """
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
 
 METHODS = (
     "MAP",
@@ -28,31 +28,27 @@ _RANDOM = {
     "name": "mixture",
     "parts": [{"name": "training_batch", "points": 10}, {"name": "uniform_noise", "points": 10}],
 }
+_COMMON = {
+    "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
+    "likelihood.name": "categorical",
+    "training": {"epochs": 100, "batch_size": 128, "optimiser": {"name": "adam", "lr": 0.003}},
+}
 _OWN: dict[str, Parts] = {
-    "MFVI": {"training": {"epochs": 200}},
-    "MFVI (tempered)": {"training": {"epochs": 200}},
+    "MFVI": {"training.epochs": 200},
+    "MFVI (tempered)": {"training.epochs": 200},
     "FSVI (rudner2021)": {"context": _MONOCHROME},
     "FSVI": {"context": _MONOCHROME},
     "FSVI Ensemble": {"context": _MONOCHROME},
-    "MAP Ensemble": {"family": {"size": 5}},
-    "GFSVI": {"context": _RANDOM, "training": {"dtype": "float64"}, "prior": {"fit_steps": 100, "fit_batch": 100}},
+    "MAP Ensemble": {"family.size": 5},
+    "GFSVI": {"context": _RANDOM, "training.dtype": "float64", "prior": {"fit_steps": 100, "fit_batch": 100}},
 }
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Use one network and one optimiser for all rows; nothing was chosen by looking at test data."""
-    parts = merge(
-        {
-            "network": {"name": "mlp", "hidden": [50, 50], "activation": "relu"},
-            "likelihood": {"name": "categorical"},
-            "training": {"epochs": 100, "batch_size": 128, "optimiser": {"name": "adam", "lr": 0.003}},
-        },
-        _OWN.get(row.made_by, {}),
-    )
+    parts = layered(_COMMON, _OWN.get(row.made_by, {}))
     if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": 2}})
-        if row.made_by == "GFSVI":
-            parts = merge(parts, {"prior": {"fit_steps": 5}})
+        parts = layered(parts, {"training.epochs": 2}, {"prior.fit_steps": 5} if row.made_by == "GFSVI" else {})
     seeds = 2 if protocol == "smoke" else 5
     sets = ("test", "ood-photos", *(f"rotation-{angle}" for angle in ANGLES))
     return Recipe(
@@ -81,19 +77,6 @@ TABLE = Table(
     COLUMNS,
     recipe,
     protocols=("paper", "smoke"),
-    notes={
-        "paper": (
-            "No paper: one MLP 2x50 with ReLU, Adam, learning rate .003, batches of 128, 100 epochs (200 for MFVI), "
-            "5 seeds on one stratified split. Hyper-parameters were fixed beforehand and are the same for all "
-            "methods; they favour none by design.",
-            "Contexts: FSVI random monochrome images; GFSVI half training images, half uniform noise; Dirichlet fVI "
-            "the training batch.",
-            "Deep Ensemble: members without a prior of their weights, as Lakshminarayanan et al. (2017) train them, "
-            "while MAP has N(0, 1); so under rotation the ensemble is not five of that row. See table "
-            "digits-ensembles.",
-            "Seconds: training, per run, of a stack of 5 seeds trained together on one thread.",
-        )
-    },
     reductions={"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"},
 )
 TABLES = (
@@ -105,15 +88,6 @@ TABLES = (
         COLUMNS[:-1],
         recipe,
         protocols=("paper", "smoke"),
-        notes={
-            "paper": (
-                "Settings and the runs of MAP and Deep Ensemble are those of table digits. Both ensembles have 5 "
-                "members; those of MAP Ensemble have MAP's prior N(0, 1), those of Deep Ensemble none.",
-                "Of the papers, dirichlet2022 trains MAP and ensemble with the same weight decay on CIFAR (App. F) and "
-                "names none on rotated MNIST; rudner2021 has a weight decay of .1 in the ensemble's networks; "
-                "rudner2022 does not say, so its tables have a row of each kind; pequignot2020's code has none.",
-            )
-        },
         reductions=TABLE.reductions,
     ),
 )

@@ -1,6 +1,5 @@
-"""Table ``digits-temperature``: what a temperature fitted on validation data does to calibration. No download, no
-paper.
-"""
+"""Table ``digits-temperature``: effect of a temperature fitted on validation data on calibration. No download, no
+paper."""
 
 from __future__ import annotations
 
@@ -38,15 +37,6 @@ TABLE = Table(
     ),
     recipe,
     protocols=("paper", "smoke"),
-    notes={
-        "paper": (
-            "No paper: networks, optimiser and seeds of table digits, on four fifths of its training images; the last "
-            "fifth is for the temperature alone, and no test image is seen before the end.",
-            "A row with a temperature has the very trainings of the row above: its logits are divided by the number "
-            "that gives the held-out images the largest likelihood (Guo et al. 2017), under the mean of the "
-            "probabilities of 20 functions where a method draws them. Each record holds its temperature.",
-        )
-    },
     reductions={"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"},
 )
 TABLES = (TABLE,)

@@ -1,4 +1,4 @@
-"""Rows whose predictions were made elsewhere: a table has them as far as there are records of such rows."""
+"""Rows of external predictions, as far as there are records of them."""
 
 from __future__ import annotations
 
@@ -18,33 +18,30 @@ MARK = "predictions brought"
 
 
 def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
-    """Return runs of the row that has most of them on a data set: their splits, seeds and evaluation sets are asked of
-    all.
-    """
+    """Return the runs of the row with most runs on a data set: external rows need their splits, seeds and evaluation
+    sets."""
     found = [table.row_runs(row, dataset, protocol, None) for row in table.rows if row.method]
     return max(found, key=len, default=[])
 
 
 def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
-    """Return the configuration of predictions brought for what a run of the table was asked."""
+    """Return the configuration of external predictions for a run of the table."""
     evaluation: Any = {**asked["evaluation"], "samples": samples}
-    for name in OPTIONAL["evaluation"]:  # they need more than predictions
+    for name in OPTIONAL["evaluation"]:  # these need more than predictions
         evaluation.pop(name, None)
     given = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {BROUGHT: digest}, "evaluation": evaluation}
     return fixed(cast(RunConfig, {**asked, **given}))
 
 
 def same(config: RunConfig, asked: RunConfig) -> bool:
-    """Return whether predictions were brought for what a run of the table was asked."""
+    """Return whether a configuration is of external predictions for a run of the table."""
     return all(config[name] == asked[name] for name in ("dataset", "seed", "protocol")) and (  # type: ignore[literal-required]
         config["evaluation"]["sets"] == asked["evaluation"]["sets"]
     )
 
 
 def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
-    """Return the configurations of all records of predictions brought; folders of methods of the catalogue are not
-    opened.
-    """
+    """Return the configurations of all records of external predictions; skips folders of the catalogue's methods."""
     own = {slug(name) for name in catalogue}
     found = []
     for folder in sorted(store.root.glob("*/*/")):
@@ -52,16 +49,14 @@ def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
             try:
                 config = store.read(path, curves=False)["config"]
             except RecordError:
-                continue  # told by whoever asks for it
+                continue  # reported by the caller
             if is_brought(config):
                 found.append(fixed(config))
     return found
 
 
 def with_brought(table: Table, configs: list[RunConfig]) -> Table:
-    """Return the table with a row for every method that predictions were brought of; what they lack counts as
-    missing.
-    """
+    """Return the table with a row for every method with external predictions; missing ones count as missing."""
     here = [config for config in configs if config["dataset"]["name"] in table.datasets]
     rows: dict[str, Row] = {}
     plans: dict[tuple[str, str, str], list[RunConfig]] = {}

@@ -1,8 +1,8 @@
-"""The manifest of all keys: a digest for every row of every table, and a reason for every record that no table has.
+"""Manifest of all keys: a digest for every row of every table, and a reason for every record without a table.
 
-A recipe that changes by accident gives its runs other keys, and their records vanish from the table without a word. So
-``keys.txt`` holds a digest of each row's configurations, and ``results/retired.txt`` names the records of recipes that
-were given up, each with the reason. Tests hold both; ``python -m benchmarks keys`` says in words what has changed.
+A recipe changed by accident gives its runs other keys, and their records vanish from the table silently. So
+``keys.txt`` holds a digest of each row's configurations, and ``results/retired.txt`` names the records of abandoned
+recipes with reasons. Tests check both; ``python -m benchmarks keys`` describes changes in words.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from benchmarks.tables.spec import UNREDUCED, Table
 
 FILE = Path(__file__).with_name("keys.txt")
 RETIRED = "retired.txt"
-PROTOCOLS = (*UNREDUCED, "short")  # smoke runs mean nothing, and have no records
+PROTOCOLS = (*UNREDUCED, "short")  # smoke runs have no records
 
 
 class ManifestError(BenchmarkError):
-    """Raised for an invalid line of keys.txt or retired.txt."""
+    """Error: a line of keys.txt or retired.txt is invalid."""
 
 
 class Place(NamedTuple):
@@ -52,7 +52,7 @@ Manifest = dict[Place, Digest]
 
 @dataclass
 class Change:
-    """A row whose runs are not those of keys.txt, and the records that it had before."""
+    """Row whose runs differ from keys.txt, and its former records."""
 
     place: Place
     before: Digest | None
@@ -101,7 +101,7 @@ def write(found: Manifest, path: Path = FILE) -> None:
 
 
 def read(path: Path = FILE) -> Manifest:
-    """Return the committed manifest. Raises ManifestError for a line that is none."""
+    """Return the committed manifest. Raises ManifestError for an invalid line."""
     found: Manifest = {}
     for head, line, number in _sections(path):
         words, fields = head.split(" "), line.split("\t")
@@ -117,7 +117,7 @@ def read_retired(path: Path) -> dict[str, str]:
 
 
 def write_retired(found: Mapping[str, str], path: Path) -> None:
-    """Write the retired records: a head ``[reason]``, then the records that it holds for."""
+    """Write the retired records: a head ``[reason]``, then its records."""
     lines = []
     for reason in sorted(set(found.values())):
         lines += [f"[{reason}]", *sorted(record for record, why in found.items() if why == reason)]
@@ -137,10 +137,10 @@ def _sections(path: Path) -> Iterator[tuple[str, str, int]]:
 
 
 def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
-    """Return the configurations of all records that are none of these runs, by place; predictions made elsewhere are
-    left out.
+    """Return the configurations of all records that belong to none of these runs, by place, without external
+    predictions.
 
-    Raises RecordError for a record that cannot be trusted.
+    Raises RecordError for an invalid record.
     """
     planned = list(runs)
     keys, digests = set(map(run_key, planned)), set(map(bare_digest, planned))
@@ -157,9 +157,9 @@ def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
 def changes(
     before: Manifest, now: Mapping[Place, list[RunConfig]], orphaned: Mapping[str, RunConfig]
 ) -> tuple[list[Change], list[str]]:
-    """Return the rows that have changed, each with the records that it orphans, and the orphans of no changed row.
+    """Return the changed rows, each with its orphaned records, and the orphans of no changed row.
 
-    An orphan goes with the changed row of its method, data set and protocol from whose runs it differs least.
+    An orphan belongs to the changed row of its method, data set and protocol whose runs differ least.
     """
     after = manifest(now.items())
     found = [

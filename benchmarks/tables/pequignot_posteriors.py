@@ -1,6 +1,4 @@
-"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside that of Hamiltonian Monte
-Carlo.
-"""
+"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside Hamiltonian Monte Carlo."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ from dataclasses import replace
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
 from benchmarks.tables.spec import (
-    LEFT_OUT,
     Cell,
     Column,
     EntropyRequest,
@@ -70,47 +67,6 @@ def _on_split(row: Row, dataset: str, protocol: str, split: int) -> Recipe:
     return Recipe(parts, replicates, SCHEME, samples=samples, posterior=posterior)
 
 
-NOTES = (
-    "Split: random_state 1 for concrete and 42 for the other sets, as in the authors' code until 21 October 2020, "
-    "six days before the paper; from then on it has 42 for concrete too. Table pequignot2020-2-split has that one.",
-    "Noise: standard deviation fixed, in standardised targets: boston 2.5, concrete 4.5, energy 1.4, wine 0.5, "
-    "yacht 1.4 (App. C). It is larger than the targets vary in four of the five, so predictions are the prior's in "
-    "large part.",
-    "Prior: variance 0.5 for HMC, standard deviation 0.5 for all others, as in the authors' scripts; so KL to and "
-    "from HMC compares posteriors under different priors, in the paper too.",
-    "HMC: 100 chains side by side, each from the network's initial weights by 1,000 steps of Adam, unit mass, 60 "
-    "trajectories of 100 leapfrog steps on average to find the step and 150 more, of which every 15th is kept: 1,000 "
-    "draws. On wine, whose noise is the smallest, they are not enough (R-hat 1.29): nearest neighbours come from one "
-    "chain. The paper has one chain of 60,000 to 230,000 trajectories, by set, of 100 to 250 steps, from one mode "
-    "found by up to 5,000 steps from N(0, 1). R-hat and effective sample sizes are in the provenance of its records.",
-    "Patience: learning rates fall after 30 epochs without improvement, as the paper says (60 for MFVI). With the "
-    "10 of a script NN-HyVI ends sooner, and its entropy of parameters is far below the published one (boston, first "
-    "seed: 1,361, of a run without record, in place of 1,522; published 1,564).",
-    "Entropies and KL from 1,000 draws, nearest neighbours (k = 1), draws that repeat another left out (the "
-    "authors keep them); predictor space: mean over 100 sets of 200 uniform inputs in the box of the training inputs, "
-    "distances divided by sqrt(200), which subtracts 100 ln 200 from the entropy: equation 7 prints 1/2 ln 200, the "
-    "numbers of table 1 follow the scripts. UCI_HMC.py, the script while concrete had split 1, returns the last of "
-    "its 100 sets and not their mean.",
-    "Errors: the paper says standard errors; the authors' scripts collect standard deviations of the three runs "
-    "and do not divide them. They are taken as standard errors, and the caption counts both: in the geometric mean "
-    "over 63 cells of these tables (all sets but concrete) the published error is 0.57 of the standard deviation of "
-    "our three runs, where a standard error is 0.58 of it.",
-    "FuNN-HyVI on energy: 223 ± 34 is printed for its entropy of parameters, and the authors' own summary of February "
-    "2021 has 334 ± 52; no setting was found that differs here. Nor for KL(q, q) in predictor space, where network, "
-    "initialisation, schedule, batches, inputs and estimator were compared with the code, and each of our runs has "
-    "random numbers of its own.",
-    "KL from nearest neighbours among 1,000 points in hundreds of dimensions is far from the divergence itself, and "
-    "may be negative: it compares samples by one rule.",
-    "MFVI, FuNN-MFVI, MC Dropout and Ensemble are not in the paper's tables of experiment 1. Mean-field means start "
-    "at 0, those of MFVI in the authors' script at N(0, 0.1²). The Ensemble's log posterior predictive is that of a "
-    "Gaussian of its members without noise, as in experiment 2. MC Dropout draws no network parameters, so it has no "
-    "entropy of them; the Ensemble's entropies are of its five networks.",
-)
-_CALLED = (
-    "Predictor space: the columns of the authors' table are what their function FunKL(s, t) returns, which hands "
-    "its arguments to the estimator exchanged: FunKL(q, HMC), printed as KL(-,HMC), estimates KL(HMC to q). Each "
-    "column is compared with what it estimates. In parameter space the arguments are not exchanged.",
-)
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 20 chains",
     "smoke": "2 epochs, 2 seeds, 2 chains of 5 draws after 2 trajectories, 10 draws, 2 sets of 8 inputs: a test of "
@@ -124,7 +80,6 @@ def _table(
     title: str,
     rows: tuple[Row, ...],
     columns: tuple[Column, ...],
-    notes: tuple[str, ...] = NOTES,
     reading: str = "",
     make: Callable[[Row, str, str], Recipe] = recipe,
 ) -> Table:
@@ -136,7 +91,6 @@ def _table(
         make,
         paper=PAPER,
         number=number,
-        notes=dict.fromkeys(("short", "smoke"), notes) | {"paper": (*notes, LEFT_OUT)},
         reductions=REDUCTIONS,
         deviations=True,
     )
@@ -145,11 +99,11 @@ def _table(
 SPACES = {"parameter": "KL", "predictor": "FunKL"}
 PAIRS = {"q->HMC": "(q, HMC)", "HMC->q": "(HMC, q)", "q->q": "(q, q)"}
 ESTIMATED = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
-"""The pair whose KL FunKL estimates, by that of its arguments (UCI_HMC.py and UCI_Exp1.py of IVISpaces)."""
+"""Pair whose KL FunKL estimates, by the pair of its arguments (UCI_HMC.py and UCI_Exp1.py of IVISpaces)."""
 
 
 def _divergence(dataset: str, space: str, pair: str) -> Column:
-    """Return a column of table 4, labelled as the authors' code calls its estimate."""
+    """Return a column of table 4, labelled as in the authors' code."""
     estimated = pair if space == "parameter" else ESTIMATED[pair]
     return Column(
         Cell(dataset, f"space={space};pair={estimated}", "knn_kl"),
@@ -182,18 +136,12 @@ TABLES = (
         "KL from and to HMC and among runs, experiment 1",
         (*COMPARED, *MEAN_FIELD),
         _DIVERGENCES,
-        (*_CALLED, *NOTES),
     ),
     _table(
         "2",
         "Concrete of experiment 1 on the split of random_state 42",
         (REFERENCE, *COMPARED),
         _errors(("concrete",)),
-        (
-            "The settings of table 2 on the split that the authors' code has since 21 October 2020. Published is table "
-            "2, whose concrete is of random_state 1. On this split the authors' summary of February 2021 has an RMSE "
-            "of 6.96 (HMC), 6.06 ± 0.18 (NN-HyVI) and 5.19 ± 0.21 (FuNN-HyVI).",
-        ),
         "-split",
         lambda row, dataset, protocol: _on_split(row, dataset, protocol, 0),
     ),

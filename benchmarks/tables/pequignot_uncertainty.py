@@ -9,13 +9,13 @@ from dataclasses import replace
 from benchmarks.tables import pequignot, pequignot_posteriors
 from benchmarks.tables.pequignot import PAPER, SMALL
 from benchmarks.tables.pequignot_posteriors import COMPARED, REFERENCE
-from benchmarks.tables.spec import LEFT_OUT, Cell, Column, Recipe, Row, Table
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
 
 SETS = ("test", "train", "ood-uniform")
 CONDITIONS = {"": "test", "inputs=train": "train", "ood=uniform": "uniform"}
 PRIOR = Row("Prior", None, "MFVI", "prior")
 ALONE = {"family": {"mean_init": 0.0, "log_var_init": [math.log(0.25)] * 2}, "training": {"epochs": 0}}
-"""Mean-field weights that are the prior's, and stay so."""
+"""Mean-field weights fixed at the prior."""
 SPLITS = 3
 
 
@@ -38,13 +38,7 @@ def _table(
     title: str,
     rows: tuple[Row, ...],
     make: Callable[[Row, str, str], Recipe | None],
-    notes: tuple[str, ...],
 ) -> Table:
-    own = (
-        "Entropy of the one-dimensional distribution of 1,000 predictions without noise, by nearest neighbours, in "
-        "nats and standardised targets; mean over inputs. As many uniform inputs of the box, and training inputs, as "
-        "there are test inputs; the paper takes 1,000 uniform ones.",
-    )
     columns = tuple(
         Column(Cell(dataset, condition, "epistemic_entropy"), f"{dataset} {label}")
         for dataset in SMALL
@@ -56,7 +50,6 @@ def _table(
         rows,
         columns,
         make,
-        notes=dict.fromkeys(("short", "smoke"), (*own, *notes)) | {"paper": (*own, *notes, LEFT_OUT)},
         reductions=pequignot.REDUCTIONS,
     )
 
@@ -67,16 +60,11 @@ TABLES = (
         "Epistemic uncertainty on train, test and uniform inputs, experiment 1 (figures 2 and 4)",
         (REFERENCE, *COMPARED, PRIOR),
         _first,
-        (
-            "The runs of table pequignot2020-1, evaluated at more inputs. The prior: weights of standard deviation .5, "
-            "as all rows but HMC have them.",
-        ),
     ),
     _table(
         "5",
         "Epistemic uncertainty on train, test and uniform inputs, experiment 2 (figures 3 and 5)",
         pequignot.ROWS[:6],
         _second,
-        ("The runs of table pequignot2020-5 on its first three splits, evaluated at more inputs.",),
     ),
 )

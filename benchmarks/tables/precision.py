@@ -1,4 +1,4 @@
-"""Table ``precision``: what products in bfloat16 do to accuracy, by a narrow ResNet-18 on 8x8 digits. No paper."""
+"""Table ``precision``: effect of products in bfloat16 on accuracy, for a narrow ResNet-18 on 8x8 digits. No paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH = {"paper": 8, "smoke": 2}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return one network, seeds and optimiser for all rows; rows of one method differ in the precision alone."""
+    """Return one network, seeds and optimiser for all rows; rows of one method differ in precision only."""
     parts = {
         "network": {"name": "resnet18", "width": _WIDTH[protocol], "context_statistics": "shared"},
         "likelihood": {"name": "categorical"},
@@ -44,16 +44,6 @@ TABLE = Table(
     ),
     recipe,
     protocols=("paper", "smoke"),
-    notes={
-        "paper": (
-            "No paper: a ResNet-18 of 8 to 64 channels, SGD with momentum .9 in one cycle of the learning rate up to "
-            ".05, batches of 128, 20 epochs, 5 seeds on one stratified split, the same in all rows. Rows of one method "
-            "start from the same weights and see the same batches. Settings were fixed beforehand.",
-            "FSVI: 32 random monochrome images as context. Prediction: 10 draws, in the precision of the training.",
-            "Seconds: training, each seed by itself on one thread. At 8x8 pixels a step is mostly small operations, "
-            "which bfloat16 does not make cheaper.",
-        )
-    },
     reductions={"smoke": "a ResNet-18 of 2 to 16 channels, 1 epoch, 2 seeds: a test of the way, not of the methods"},
 )
 TABLES = (TABLE,)

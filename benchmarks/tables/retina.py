@@ -31,7 +31,7 @@ TUNED = {
     },
 }
 BATCHES = {"MAP": 256, "MC Dropout": 128, "MFVI": 256, "MFVI (radial)": 128, "Rank1": 128, "FSVI": 256}
-CORES = 4  # of FSVI: each compares functions at images of its own quarter of a batch
+CORES = 4  # cores of FSVI: each compares functions at images of its own quarter of a batch
 DROPOUT = {COUNTRY: 0.17798, SEVERITY: 0.18813}
 # Initial standard deviations are softplus(z), z of a normal distribution cut off at two deviations: the value at the
 # mean of z, and the deviation.
@@ -42,7 +42,7 @@ DEVIATIONS = {
 _CUT = 0.87963  # standard deviation of a standard normal number cut off at +-2
 FSVI_LOG_VARIANCES = [-20.0, -18.0]
 FUNCTIONS = {COUNTRY: (15.3595, 10), SEVERITY: (5.6301, 20)}  # prior variance of a value, images on each core
-FACTOR_DEVIATION = math.sqrt(0.001 / 0.999)  # of rank-1 factors at the start: dropout_rate 0.001
+FACTOR_DEVIATION = math.sqrt(0.001 / 0.999)  # deviation of rank-1 factors at the start: dropout_rate 0.001
 _ANNEALED = {"factor": 0.45, "rise": 1.0}  # 90 of the 200 epochs over which the KL divergence is annealed
 
 
@@ -52,7 +52,7 @@ def before_softplus(deviation: float) -> float:
 
 
 def log_variances(task: str) -> list[float]:
-    """Bounds of uniform log-variances with the mean and the standard deviation of those of MFVI at the start."""
+    """Bounds of uniform log-variances with the mean and standard deviation of MFVI's initial ones."""
     deviation, spread = DEVIATIONS["MFVI"][task]
     centre, half = 2 * math.log(deviation), 2 * math.sqrt(3) * _CUT * spread
     return [round(centre - half, 2), round(centre + half, 2)]
@@ -70,9 +70,7 @@ def function_space(task: str, cores: int = 1) -> Parts:
 
 
 def own(member: str, task: str, cores: int = 1) -> Parts:
-    """Return the parts that a method has besides network, likelihood and training; none for a method that RETINA has
-    not.
-    """
+    """Return a method's parts besides network, likelihood and training; none for a method that is not in RETINA."""
     tied: Parts = {"divergence": {"name": "tied_weight_kl"}, "prior": None, "weight": _ANNEALED}
     if member == "MAP":
         return {"divergence": None, "prior": None}
@@ -93,7 +91,7 @@ def own(member: str, task: str, cores: int = 1) -> Parts:
 
 
 def training(member: str, task: str) -> Parts:
-    """Optimiser, schedule and batches; a method that RETINA has not is trained as MAP."""
+    """Optimiser, schedule and batches; MAP's for a method that is not in RETINA."""
     known = member if member in BATCHES else "MAP"
     rate, slowness = TUNED[task][known]
     return {

@@ -1,4 +1,4 @@
-"""Settings that decide how FSVI and MFVI fare on photographs of the retina: covariance of the prior, and variance of
+"""Settings that decide the numbers of FSVI and MFVI on photographs of the retina: covariance of the prior, variance of
 the initial weights."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import retina, retina_mnist, retinopathy
-from benchmarks.tables.spec import LEFT_OUT, OWN, Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import OWN, Cell, Column, Parts, Recipe, Row, Table, merge
 
 _RETINA_KL = retina.function_space(retina.COUNTRY)
 _NARROW: Parts = {"layers": "all", "log_var_init": retina.FSVI_LOG_VARIANCES}
@@ -45,7 +45,7 @@ def _row(method: str, variant: str = "") -> Row:
 
 
 def _rows() -> tuple[Row, ...]:
-    """Return the rows: each method as in table retinopathy, and its readings; of ensembles only the widest."""
+    """Return the rows: each method as in table retinopathy, and its readings; ensembles only with the widest."""
     rows = [_row(method, variant) for method, readings in STARTS.items() for variant in ("", *readings)]
     for method, readings in STARTS.items():
         rows += [_row(f"{method} Ensemble", variant) for variant in ("", list(readings)[-1])]
@@ -60,7 +60,7 @@ def _small(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the recipe of a row of table retinopathy, or the same with other initial variances."""
+    """Return the recipe of a row of table retinopathy, unchanged or with other initial variances."""
     first = _LARGE.recipe(replace(row, variant=""), dataset, protocol)
     if first is None or not row.variant:
         return first
@@ -84,19 +84,6 @@ TABLES = (
         protocols=retina_mnist.TABLE.protocols,
         default_protocol=OWN,
         recorded=retina_mnist.RECORDED,
-        notes={
-            OWN: (
-                "No paper: the settings of table retina-mnist, and nothing is chosen by these numbers. The row FSVI is "
-                "that table's: RETINA's KL and log-variances, the last layer alone drawn.",
-                "Full covariance: KL of the last layer at 10 images of the training batch, prior N(0, 1) of the last "
-                "layer's weights under the features of the initial network, jitter 1e-6, log-variances -10 to -8, all "
-                "layers drawn. It hardly learns: photographs hardly differ under these features, so the prior's "
-                "covariance is nearly singular (its eigenvalues at the first step are 3e-5 to 10, by a script apart). "
-                "With a jitter of 0.01, with features of the current network and with a diagonal KL it learns.",
-                "KL of RETINA: diagonal, a variance of 15.4 of every function value, divided by the numbers of context "
-                "points and of images in the batch; log-variances -10 to -8. Its variances: log-variances -20 to -18.",
-            )
-        },
         reductions=retina_mnist.TABLE.reductions,
     ),
     Table(
@@ -107,19 +94,6 @@ TABLES = (
         _large,
         protocols=("short", "smoke"),
         default_protocol="short",
-        notes={
-            "short": (
-                "The settings of table retinopathy, and nothing is chosen by these numbers. Rows without a reading are "
-                "that table's: FSVI draws the last layer alone, of log-variances -20 to -18; MFVI has the prior about "
-                "its means and the rising KL of RETINA's code.",
-                "FSVI, all layers drawn: log-variances -20 to -18 where the row does not say others. MFVI, prior "
-                "N(0, 1), whole KL: every parameter is drawn, of log-variances -14 to -13.7 where the row does not say "
-                "others.",
-                "From log-variances -10 to -8 both fare badly. That the noise adds up over the network's many layers "
-                "is supposed.",
-                LEFT_OUT,
-            )
-        },
         reductions=retinopathy.REDUCTIONS,
     ),
 )

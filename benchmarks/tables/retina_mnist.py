@@ -26,13 +26,6 @@ ROWS = (
         )
     ),
 )
-NOTES_ON_SCREENING = (
-    "AUROC: of p(finding). Sensitivity: at 80 % specificity; the NHS asks 85 %. Referral: the mean of a metric on the "
-    "cases that are kept, while ever more of those with the largest predictive entropy are referred to an expert; "
-    "without an oracle, as in RETINA's code (Band et al. 2021).",
-    "Mask only: a linear model that is shown where the eye is in an image and nothing of the eye. What it reaches, "
-    "other methods may owe to the camera.",
-)
 RECORDED = {OWN: "paper"}  # what the protocol was called when records were made
 _FSVI = retina.own("FSVI", retina.COUNTRY)
 _OWN: dict[str, Parts] = {"FSVI": _FSVI, "FSVI Ensemble": _FSVI | {"family": {"size": 3, "base": _FSVI["family"]}}}
@@ -88,21 +81,6 @@ TABLE = Table(
     protocols=(OWN, "smoke"),
     default_protocol=OWN,
     recorded=RECORDED,
-    notes={
-        OWN: (
-            "No paper: the 1,080 training and 400 test images of RetinaMNIST (Yang et al. 2023), grades 2 to 4 against "
-            "0 and 1; three 3x3 convolutions of 8, 16 and 32 channels, each pooled, 32 dense units, Adam, learning "
-            "rate 0.002, batches of 64, 30 epochs, crops of 2 pixels and mirror images, 60 draws in prediction (20 of "
-            "each member of an ensemble), 10 seeds, ensembles of 3. Hyper-parameters were fixed beforehand and are the "
-            "same for all methods.",
-            "FSVI has the divergence, the variances and the random last layer of RETINA's code: diagonal KL at 10 "
-            "images of the training batch, prior variance 15.4 of a function value, log-variances -20 to -18. Other "
-            "readings, the full covariance of rudner2022's eq. 14 among them, are in table retina-mnist-fsvi.",
-            "Records hold the name `paper`, which this protocol had before.",
-            "Seconds: wall time, of runs that were made while the machine did other work: they rank nothing.",
-            *NOTES_ON_SCREENING,
-        )
-    },
     reductions={"smoke": "1 epoch, 2 seeds, 12 samples: a test of the way, not of the methods"},
 )
 TABLES = (TABLE,)

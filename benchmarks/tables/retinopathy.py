@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from benchmarks.tables import retina
 from benchmarks.tables.retina import COUNTRY, SEVERITY
-from benchmarks.tables.retina_mnist import MASK_ONLY, NOTES_ON_SCREENING, ROWS
+from benchmarks.tables.retina_mnist import MASK_ONLY, ROWS
 from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
 
 SHIFTS = {"eyepacs": ("aptos", "idrid"), "aptos": ("eyepacs", "idrid")}
@@ -29,7 +29,7 @@ def _member(row: Row) -> str:
 
 
 def _of_members(row: Row, own: Parts) -> Parts:
-    """Return a member's parts as a row's: those of an ensemble of three, where it is one."""
+    """Return a member's parts as a row's, grouped in an ensemble of three if the row is one."""
     return own if row.made_by == _member(row) else own | {"family": {"size": 3, "base": own.get("family", {})}}
 
 
@@ -80,61 +80,6 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
     )
 
 
-_SETTINGS = {
-    COUNTRY: "those for country shift",
-    "mild": "those for country shift and the finding moderate, since RETINA has none for this task",
-    SEVERITY: "those for severity shift",
-}
-PAPER_NOTES = (
-    "APTOS as training set has the same settings, which RETINA chose on EyePACS.",
-    "MAP and MC Dropout have no penalty: RETINA's code multiplies its l2 by the regularisers of a network that has "
-    "none. MAP is thus maximum likelihood. The l2 that its other rows have on normalisation and biases (Rank1: on all "
-    "weights) is left out.",
-    "MFVI and radial MFVI: convolutions and last layer are random, with the prior N(m, 2 / fan-in) about their own "
-    "means m; its KL, and that of Rank1, rises in proportion to the steps to 0.45 of itself, as 90 of the 200 epochs "
-    "that RETINA's code counts on. There draws are by Flipout, a radial direction is normalised along output channels, "
-    "and the entropy of radial weights is the logarithm of their summed scales. Here one draw serves a batch, the "
-    "direction is that of a layer, and the entropy is exact.",
-    "Rank1: one member, factors that start at 1 with probability 0.75 and else at -1, prior N(1, 0.05^2). They are "
-    "drawn once a batch, there for each image, and have the learning rate of all.",
-    "FSVI: the last layer is random, log-variances -20 to -18. Diagonal KL of both outputs at images of the training "
-    "batch, divided by their number and by 64. RETINA draws a quarter of these images on each of 4 cores, here all are "
-    "drawn from the whole batch.",
-    "Other than there: images are cut to the eye's box and stretched before Graham's preprocessing, without a JPEG "
-    "between, and keep the grey rim outside 90 % of the radius, which there is cut off; two outputs in place of one "
-    "logit (FSVI has two there too); normalisation and class weights by the whole batch, there by each core's 16 to 64 "
-    "images; ensembles are trained anew instead of being drawn from the seeds; no warm-up epoch.",
-    "Classes are weighted as there: in each batch by the inverse of their shares, in the log-likelihood of every row "
-    "but FSVI and mask only; the KL of MFVI, radial MFVI and Rank1 is not.",
-    "Not run: a training on EyePACS is, by count, 4e17 floating-point operations (35,126 images, 90 epochs), which is "
-    "for a GPU, and the images are a user's to fetch.",
-    "RETINA's evaluation on APTOS with its classes rebalanced to those of EyePACS is no column.",
-)
-SHORT_NOTES = (
-    "Trained on 70 % of APTOS: ResNet-50 of a quarter of the channels, 64 px, 15 epochs of Adam at 0.002 with one rise "
-    "and fall of the rate, batches of 32, crops of 4 pixels and mirror images; one draw in training, 5 in prediction "
-    "(5 of each member of an ensemble), classes not weighted. Fixed beforehand, the same for all.",
-    "FSVI and MFVI have the random layers, the log-variances, the prior and the KL of RETINA's code. FSVI's prior "
-    "variance of 15.4 was tuned there at 512 px, and its KL is divided by 10 images and a batch of 32. From wide "
-    "weights (log-variances -10 to -8) both fare badly (table retinopathy-fsvi).",
-    "MAP, MC Dropout, radial MFVI and Rank1 do not have RETINA's settings: MAP has the prior N(0, 1), MC Dropout the "
-    "rate 0.1 (there 0.178) after every ReLU; radial MFVI has scales of 0.018 (0.00015), the prior N(0, 1) and the "
-    "whole KL; Rank1 has 4 members, means of 1, the prior N(1, 0.1^2) and the whole KL.",
-    "In APTOS the camera goes with the grade: of grade 0 78 % of the photographs are full circles, of the others 1 to "
-    "5 %.",
-    "Core-hours on an AMD Zen 5 core: about 0.1 a network, so some 0.6 for a seed of the rows of single networks and "
-    "1.6 for one of all rows.",
-)
-
-
-def _settings(task: str, finding: str) -> str:
-    return (
-        f"Settings: {_SETTINGS['mild' if finding == 'mild' else task]} of RETINA's code (Band et al. 2021), tuned in "
-        "domain: ResNet-50, 512 px, 90 epochs of SGD with Nesterov momentum, learning rates to a fifth after a third "
-        "and two thirds (MAP: linear to a hundredth), 5 draws in prediction, 6 seeds."
-    )
-
-
 REDUCTIONS = {
     "short": "trained on APTOS at 64 px, shifted to 960 images of EyePACS and to IDRiD, 15 epochs, 5 seeds",
     "smoke": "64 px, ResNet-50 of 2 channels, 1 epoch, 1 seed, 2 samples: a test of the way, not of the methods",
@@ -172,8 +117,6 @@ def _columns(datasets: tuple[str, ...], task: str) -> tuple[Column, ...]:
 
 def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, ...], short: bool = False) -> Table:
     protocols = ("paper", "short", "smoke") if short else ("paper", "smoke")
-    settings = _settings(task, finding)
-    notes = {"paper": (settings, *PAPER_NOTES, *NOTES_ON_SCREENING), "short": (*SHORT_NOTES, *NOTES_ON_SCREENING)}
     return Table(
         name,
         f"Diabetic retinopathy, {title}",
@@ -181,7 +124,6 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
         _columns(datasets, task),
         lambda row, dataset, protocol: _recipe(task, finding, row, dataset, protocol),
         protocols=protocols,
-        notes={protocol: said for protocol, said in notes.items() if protocol in protocols},
         reductions={protocol: said for protocol, said in REDUCTIONS.items() if protocol in protocols},
         gpu=("paper",),
     )

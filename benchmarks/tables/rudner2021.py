@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import LEFT_OUT, Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, layered
 
 PAPER = "rudner2021"
 ROWS = (
@@ -28,47 +28,43 @@ _TINY = {
 }
 _SEEDS = {"paper": 10, "short": 3, "smoke": 1}
 _MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
-_EPOCHS = {"paper": 30, "short": 5, "smoke": 1}
-_CIFAR_EPOCHS = 10
 _STOPPED = 3
 """MFVI stops after the epochs divided by this number."""
-_DECAY = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_weights", "variance": 10.0}}
+_COMMON = {"likelihood.name": "categorical", "training.batch_size": 128, "training.optimiser.name": "adam"}
+_FEW = {"training.epochs": 1, "training.samples": 1, "training.optimiser.lr": 1e-3}
+_PROTOCOLS = {
+    "paper": {"training.epochs": 30, "training.samples": 5, "training.optimiser.lr": 5e-4},
+    "short": _FEW | {"training.epochs": 5},
+    "smoke": _FEW,
+}
+_CIFAR = {"training.augment": {"crop": 4, "flip": True}}
+_CIFAR_SHORT = cifar_short.IN_BFLOAT16 | {"training.epochs": 10}
+_DECAY = {"divergence.name": "weight_penalty", "prior.name": "gaussian_weights", "prior.variance": 10.0}
+_OWN = {
+    "FSVI (rudner2021)": {
+        "prior.variance": 1e6,
+        "weight.scaling": "batch",
+        "context": {"name": "uniform_noise", "points": 4, "margin": 0.0},
+    },
+    "MAP": _DECAY,
+    "Deep Ensemble": _DECAY,
+}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Supplement, section 3: Adam, diagonal KL over all layers, prior variance 1e6, inducing points uniform over
     pixels.
     """
-    paper, cifar = protocol == "paper", dataset == "cifar10"
-    epochs = _CIFAR_EPOCHS if cifar and protocol == "short" else _EPOCHS[protocol]
-    common: Parts = {
-        "network": NETWORKS[dataset],
-        "likelihood": {"name": "categorical"},
-        "training": {
-            "epochs": epochs,
-            "batch_size": 128,
-            "samples": 5 if paper else 1,
-            "optimiser": {"name": "adam", "lr": 5e-4 if paper else 1e-3},
-            **({"augment": {"crop": 4, "flip": True}} if cifar else {}),
-        },
-    }
-    own: dict[str, Parts] = {
-        "FSVI (rudner2021)": {
-            "prior": {"variance": 1e6},
-            "weight": {"scaling": "batch"},
-            "context": {"name": "uniform_noise", "points": 4, "margin": 0.0},
-        },
-        "MFVI": {"training": {"epochs": max(1, round(epochs / _STOPPED))}},
-        "MAP": _DECAY,
-        "Deep Ensemble": _DECAY | {"family": {"size": _MEMBERS[protocol]}},
-    }
-    parts = merge(common, own.get(row.made_by, {}))
-    if protocol == "short" and cifar:
-        parts = merge(parts, cifar_short.IN_BFLOAT16)
-    if protocol == "smoke":
-        parts = merge(parts, {"network": _TINY[dataset]})
+    cifar, smoke = dataset == "cifar10", protocol == "smoke"
+    parts = layered(_COMMON, {"network": NETWORKS[dataset]}, _PROTOCOLS[protocol], _CIFAR if cifar else {})
+    parts = layered(parts, _CIFAR_SHORT if cifar and protocol == "short" else {}, _OWN.get(row.made_by, {}))
+    if row.made_by == "MFVI":
+        parts = layered(parts, {"training.epochs": max(1, round(parts["training"]["epochs"] / _STOPPED))})
+    if row.made_by == "Deep Ensemble":
+        parts = layered(parts, {"family.size": _MEMBERS[protocol]})
+    parts = layered(parts, {"network": _TINY[dataset]} if smoke else {})
     seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
-    return Recipe(parts, seeds, PAPER, samples=2 if protocol == "smoke" else 10, sets=("test", f"ood-{OOD[dataset]}"))
+    return Recipe(parts, seeds, PAPER, samples=2 if smoke else 10, sets=("test", f"ood-{OOD[dataset]}"))
 
 
 POINTS = (1, 2, 4, 8, 16, 32)
@@ -76,61 +72,12 @@ _POINTS_SEEDS = 3
 
 
 def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Table 1's setting with as many inducing points as the row says."""
+    """Return table 1's setting with the row's number of inducing points."""
     found = recipe(row, dataset, protocol)
     asked = found.with_parts({"context": {"points": int(row.variant)}}) if row.variant else found
     return replace(asked, replicates=found.replicates[:_POINTS_SEEDS])
 
 
-NOTES = (
-    "The paper gives the optimiser (Adam, learning rate 1e-4 to 1e-3), the prior variance (1e6), diagonal covariances, "
-    "uniform inducing points, and that MFVI was stopped early. The rest follows the first code of rudner2022, by the "
-    "same authors: learning rate 5e-4, 30 epochs, batches of 128, 5 draws in training, 10 in prediction, 4 inducing "
-    "points, KL against each batch's summed log-likelihood (as in algorithm 1), gradients not through the Jacobian, "
-    "initial log-variances -10 to -8, crops and flips of CIFAR-10's training images (its loader cifar10), ECE of 10 "
-    "bins.",
-    "Networks of three and seven layers, counted as that code's baselines count (all but the output): convolutions of "
-    "32 and 64 channels and 128 units; 32, 32, 64, 64, 128, 128 channels, pooled after every second, and 128 units.",
-)
-_MFVI = (
-    "MFVI is stopped after a third of the epochs (10 of 30; protocol short: 2 of 5, on CIFAR-10 3 of 10), since no "
-    "rule is given. Its prior is N(0, 1) (supplement, section 2). Weight decay .1 of MAP and of the ensemble: taken as "
-    "the precision of the prior on weights; as an L2 term in the mean loss it would leave no weights. Ensembles of 5 "
-    "(the size is not given)."
-)
-_VARIANCES = (
-    "The KL pulls the variance at the inducing points up, whatever the prior variance, once that is as large as 1e6."
-)
-_TABLE_NOTES = (
-    *NOTES,
-    _MFVI,
-    "The paper does not say over how many runs its numbers are; here 10. By timed steps on an AMD Zen 5 core protocol "
-    "paper takes 2.5 core-hours a seed for the four rows on FashionMNIST. On CIFAR-10, some 50 core-hours for ten "
-    "seeds, it was not run because of its cost.",
-    "AUROC by information of MAP is 50: one network has a predictive entropy and an expected entropy that are the "
-    "same, so its mutual information is 0 at every input. The paper has 72 and says of all its rows that they are "
-    "computed from mutual information, and of MAP that it is one deterministic network with weight decay. What it did "
-    "is not known. A supposed cause: the first code of rudner2022, by the same authors, adds 1e-6 within a logarithm, "
-    "and two entropies computed by different formulas differ by that, which goes with the entropy. Tried by a script, "
-    "without records, with networks of protocol short: that difference has 82.0 and 79.4 on FashionMNIST (two seeds; "
-    "entropy 74.3 and 79.9, published 72 and 76) and 62.5 on CIFAR-10 (SWAG's averaged network; entropy 78.5, "
-    "published 72 and 90), one formula 50.0: so it makes numbers that are not 50, far below the entropy's on CIFAR-10 "
-    "as published, and no more is shown.",
-    _VARIANCES,
-)
-_POINTS_NOTES = (
-    "Settings of table rudner2021-1, FSVI on FashionMNIST, but for the number of points, which are uniform over pixels "
-    "in every step. The numbers of points are ours: the text of the paper names none. Neither does it say over how "
-    "many runs its figure is; here 3. By timed steps on an AMD Zen 5 core one run of 4 points takes 1.1 core-hours.",
-    *NOTES,
-    _VARIANCES,
-)
-SHORT = (
-    "Protocol short: under Adam a log-variance moves by about the learning rate a step at most, so by 2.3 in all on "
-    "FashionMNIST and 3.9 on CIFAR-10 (protocol paper: 7.0 and 5.9). FSVI's variances are then still on their way from "
-    "exp(-10) to exp(-8) to where the KL pulls them, and its AUROC says little of protocol paper's. No rate of their "
-    "own was given to them: neither paper nor code has one."
-)
 REDUCTIONS = {
     "short": (
         "5 epochs, on CIFAR-10 10 with products and convolutions in bfloat16, at learning rate .001 and one draw in "
@@ -173,7 +120,6 @@ TABLES = (
         recipe,
         paper=PAPER,
         number="1",
-        notes={"paper": _TABLE_NOTES, "short": (*_TABLE_NOTES, SHORT, LEFT_OUT)},
         reductions=REDUCTIONS,
     ),
     Table(
@@ -186,7 +132,6 @@ TABLES = (
             *_plain_columns("ood=mnist;score=predictive_entropy", {"ood_auroc": "AUROC % by entropy"}),
         ),
         points_recipe,
-        notes={"paper": _POINTS_NOTES, "short": (*_POINTS_NOTES, SHORT, LEFT_OUT)},
         reductions=REDUCTIONS,
     ),
 )

@@ -1,4 +1,4 @@
-"""A table in a few lines: some methods on some data sets, with one setting for all."""
+"""Constructor of small tables: some methods on some data sets, with one setting for all."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def simple(
     """Return a table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
-    ``sets``. parts: settings of all methods (network, likelihood, training); own: those that a method has besides. Seed
-    i is trained on split i, where a data set has so many; further seeds begin again with the first split.
+    ``sets``. parts: settings of all methods (network, likelihood, training); own: further settings by method. Seed i is
+    trained on split i, modulo the number of splits.
     """
     several = len(datasets) > 1
 

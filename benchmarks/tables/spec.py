@@ -5,26 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import datasets
 from benchmarks.errors import unknown
 from benchmarks.records.conditions import score_of
-from benchmarks.records.config import SCHEMA, fixed, run_key
+from benchmarks.records.config import SCHEMA, fixed, run_key, training_keys
 from benchmarks.records.hyperparameters import context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
+from benchmarks.tables.notes import Note
+from benchmarks.tables.notes import of as notes_of
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 
 Parts = dict[str, Any]
-LEFT_OUT = "Rows and seeds without runs, of which no other note says more, were left out because of their cost alone."
 OWN = "own"  # the protocol of a table that is after no paper
 UNREDUCED = ("paper", OWN)
-plugins.track(registry.ENTRIES)  # this room looks for plug-ins, data sets themselves know of none
+plugins.track(registry.ENTRIES)  # this room loads plug-ins, which data sets do not know
 
 
 class NoRecipe(ValueError):
-    """Raised if a table's recipe cannot make a row of a method."""
+    """Error: a table's recipe cannot make a row of a method."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,10 @@ class Cell:
 class Row:
     """One method of a table: its label, its name in the published table, and the catalogue row that reproduces it.
 
-    ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` tells rows of
-    one method apart (a context, say) and is handed to the recipe. ``condition`` is that of the row's published cells,
-    where the paper has several rows of one method ("context=kmnist"). ``added``: by a user, and not one of the table's
-    own. ``metrics``: of a column's metric the one that stands for it in this row, where a paper computes it otherwise
-    for one method.
+    ``published`` None: not in the paper. ``method`` None: no method yet, shown as missing. ``variant`` distinguishes
+    rows of one method (such as a context) and is passed to the recipe. ``condition``: of the row's published cells,
+    where the paper has several rows of one method ("context=kmnist"). ``added``: by a user, not by the table.
+    ``metrics``: replacements of a column's metric in this row, where a paper computes it differently for one method.
     """
 
     label: str
@@ -65,8 +65,8 @@ class Row:
 class Column:
     """One column: the records' cell, the published cell, and ``value * scale`` as the paper prints it.
 
-    ``compared``: whether rows are tested against one another; not where they stand for different quantities, nor where
-    they are times that rank nothing.
+    ``compared``: whether rows are tested against one another; not for different quantities, nor for times that rank
+    nothing.
     """
 
     cell: Cell
@@ -78,12 +78,11 @@ class Column:
 
     def cell_of(self, row: Row) -> Cell:
         """Return the records' cell of a row."""
-        return replace(self.cell, metric=dict(row.metrics).get(self.cell.metric, self.cell.metric))
+        metric = dict(row.metrics).get(self.cell.metric)
+        return replace(self.cell, metric=metric) if metric else self.cell
 
     def published_key(self, row: Row) -> tuple[str, str, str, str] | None:
-        """Return where this column's number for a row stands among the published; None where the paper has no
-        such row.
-        """
+        """Return the key of this column's published number for a row; None where the paper has no such row."""
         if row.published is None:
             return None
         cell = self.published or self.cell
@@ -92,9 +91,9 @@ class Column:
 
 @dataclass(frozen=True)
 class EntropyRequest:
-    """How entropies of a posterior are estimated: from so many draws, at ``sets`` sets of ``points`` uniform inputs.
+    """Settings of entropy estimates of a posterior: number of draws, at ``sets`` sets of ``points`` uniform inputs.
 
-    ``against``: configurations of the runs, by label, that it is compared with; ``siblings``: so are the other
+    ``against``: configurations of the runs to compare with, by label; ``siblings``: also compare with the other
     replicates, under the label q.
     """
 
@@ -115,7 +114,7 @@ class EntropyRequest:
 class ReferenceRequest:
     """Functions to compare with at an evaluation set.
 
-    ``against``: runs by label; the one of the run's own split counts. ``exact``: the exact posterior of the run's own
+    ``against``: runs by label; the run with the same split counts. ``exact``: the exact posterior of the run's own
     prior and noise.
     """
 
@@ -143,13 +142,13 @@ def _trainings(runs: Mapping[str, Sequence[RunConfig]]) -> dict[str, list[Traini
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one method is run on one data set under one protocol.
+    """Recipe of one method on one data set under one protocol.
 
     ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates``
-    are (split, seed) pairs; ``scheme`` says how the data set is split; ``sets`` are the evaluation sets, corrupted or
-    attacked ones perhaps of some test images only: "cifar10_c-3-of-1000"; ``posterior`` asks for entropies,
-    ``reference`` for distances from other functions, ``evidence`` for the log marginal likelihood of the set of this
-    name, ``bound`` for a sparse process's bound on it.
+    are (split, seed) pairs; ``scheme``: the data set's split scheme; ``sets``: the evaluation sets, where corrupted or
+    attacked ones may be limited to some test images ("cifar10_c-3-of-1000"). Optional evaluations: ``posterior``:
+    entropies; ``reference``: distances from other functions; ``evidence``: the log marginal likelihood of the set of
+    this name; ``bound``: a sparse process's bound on it.
     """
 
     parts: Parts
@@ -169,12 +168,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: ``recipe(row, dataset, protocol)`` says how each of its cells is made (None: not under this protocol).
+    """Table; ``recipe(row, dataset, protocol)`` returns the recipe of each cell (None: not under this protocol).
 
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
     runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
     protocols have in the configurations of runs, where records were made under another name. ``gpu``: the protocols
-    that are made for a GPU.
+    that are made for a GPU. ``notes``: by protocol, in place of those of the Markdown files.
     """
 
     name: str
@@ -187,7 +186,7 @@ class Table:
     paper: str | None = None
     number: str | None = None
     aliases: tuple[str, ...] = ()
-    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
     deviations: bool = False
     ranked: tuple[str, ...] = ()
@@ -197,9 +196,8 @@ class Table:
     _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Return configurations of all runs that the table needs, each once. ``seeds`` keeps these replicates (by
-        position).
-        """
+        """Return configurations of all runs of the table without repeats. ``seeds``: only these replicates (by
+        position)."""
         found: dict[str, RunConfig] = {}
         for row in self.rows:
             for dataset in self.datasets:
@@ -210,11 +208,11 @@ class Table:
     def cell_runs(
         self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
     ) -> list[RunConfig]:
-        """Return configurations of the runs that one cell averages over; empty where no method makes it."""
+        """Return configurations of the runs that one cell averages over; empty without a method."""
         return self.row_runs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
     def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
-        """Return the metrics that the table shows of each run, and the scores that they are computed by, by its key."""
+        """Return the metrics that the table shows of each run, with the scores that they use, by its key."""
         found: dict[str, set[str]] = {}
         for row in self.rows:
             for dataset in self.datasets:
@@ -232,7 +230,7 @@ class Table:
         )
 
     def reduction(self, protocol: str) -> str:
-        """Return how a protocol is reduced, in words: as declared, and evaluation sets of some images only."""
+        """Return the reductions of a protocol in words: as declared, and evaluation sets of some images only."""
         runs = (
             config for row in self.rows for name in self.datasets for config in self.row_runs(row, name, protocol, None)
         )
@@ -243,6 +241,10 @@ class Table:
         )
         return "; ".join(filter(None, (self.reductions.get(protocol, "").rstrip("."), images)))
 
+    def notes_on(self, protocol: str) -> tuple[Note, ...]:
+        """Return what a reader needs beside the numbers of a protocol."""
+        return tuple(map(Note, self.notes.get(protocol, ()))) if self.notes else notes_of(self.name, protocol)
+
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Return why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
         chosen = self.check_protocol(protocol)
@@ -250,9 +252,9 @@ class Table:
         return self._lacking.get((row, dataset, chosen), "")
 
     def also(self, method: str) -> Table:
-        """Return the table with a row for a method of the catalogue that it does not have, made with its recipe.
+        """Return the table with an added row for a method of the catalogue, made with its recipe.
 
-        Raises :class:`NoRecipe` where that knows nothing of it.
+        Raises :class:`NoRecipe` where the recipe does not support it.
         """
         if any(row.method == method for row in self.rows):
             return self
@@ -275,7 +277,6 @@ class Table:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Return the data sets of its columns, each once."""
         return tuple(dict.fromkeys(column.cell.dataset for column in self.columns))
 
     def check_protocol(self, protocol: str | None) -> str:
@@ -287,11 +288,11 @@ class Table:
         return protocol
 
     def recorded_as(self, protocol: str) -> str:
-        """Return the name that configurations have for a protocol."""
+        """Return the name of a protocol in configurations."""
         return self.recorded.get(protocol, protocol)
 
     def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Return configurations of the runs of a row on a data set; empty where no method makes them."""
+        """Return configurations of the runs of a row on a data set; empty without a method."""
         place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
         if place not in self._made:
             try:
@@ -305,14 +306,14 @@ class Table:
 
 
 def _trained(row: Row) -> Row:
-    """Return the row as recipes receive it: with the method whose trainings it shares, if there is one."""
+    """Return the row for recipes: with the method whose trainings it shares, if there is one."""
     return replace(row, method=methods.get(row.made_by).trained_as or row.method)
 
 
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
     """Return the full configurations of a recipe's runs.
 
-    A recipe that names a likelihood or training of the method's own changes the hyper-parameters of it.
+    A recipe that names the method's own likelihood or training changes their hyper-parameters.
     """
     asked = methods.get(method)
     row = methods.get(asked.trained_as) if asked.trained_as else asked
@@ -339,34 +340,52 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     evaluation: Any = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
     if asked.trained_as:
         evaluation["fit"] = resolve({"fit": asked.fit}, ("fit",))["fit"]
-    runs = [
-        cast(RunConfig, {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": evaluation})
+    numbers = {name: value for name in ("evidence", "bound") if (value := getattr(recipe, name))}
+    same = fixed(evaluation | numbers)
+    runs: Any = [
+        {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": same}
         for split, seed in recipe.replicates
     ]
-    entries: list[Any] = [{} for _ in runs]
-    for run, entry in zip(runs, entries, strict=True):
-        if recipe.posterior is not None:
-            entry["posterior"] = recipe.posterior.of(run, runs)
+    made = []
+    keys = training_keys({**shared, "dataset": data, "seed": 0})
+    for run, replicate in zip(runs, recipe.replicates, strict=True):
+        compared: Any = {} if recipe.posterior is None else {"posterior": recipe.posterior.of(run, runs)}
         if recipe.reference is not None:
-            entry["reference"] = recipe.reference.of(run)
-        if recipe.evidence:
-            entry["evidence"] = recipe.evidence
-        if recipe.bound:
-            entry["bound"] = recipe.bound
-    made: list[Any] = [{**run, "evaluation": {**evaluation, **entry}} for run, entry in zip(runs, entries, strict=True)]
-    return [fixed(run) for run in made]
+            compared["reference"] = recipe.reference.of(run)
+        own = {"evaluation": evaluation | compared | numbers} if compared else {}
+        made.append(fixed(run | own, training_key=keys(*replicate)))
+    return made
 
 
 def merge(base: Parts, changes: Parts) -> Parts:
-    """Return ``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets.
-
-    Nothing is copied but the dicts that change: merge into the result again instead of changing a part of it in place.
-    """
-    merged = dict(base)
-    for key, value in changes.items():
-        old = merged.get(key)
+    """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets."""
+    merged = {**base, **changes}
+    for key, value in merged.items():
+        old = base.get(key) if key in changes else None
         same = (
             isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name")
         )
-        merged[key] = merge(old, value) if same else value
+        merged[key] = merge(old, value) if same else _copied(value)  # type: ignore[arg-type]
     return merged
+
+
+def _copied(value: Any) -> Any:
+    """Copy plain JSON, which takes a tenth of the time of :func:`copy.deepcopy`."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def layered(*layers: Mapping[str, Any]) -> Parts:
+    """Return layers of settings as one, later ones over earlier; names may be dotted, as "training.optimiser.lr"."""
+    parts: Parts = {}
+    for layer in layers:
+        nested: Parts = {}
+        for path, value in layer.items():
+            *above, last = path.split(".")
+            place = nested
+            for name in above:
+                place[name] = place = dict(place.get(name, {}))
+            place[last] = value
+        parts = merge(parts, nested)
+    return parts

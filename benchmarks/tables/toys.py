@@ -1,6 +1,6 @@
-"""Table ``toys``: the runs behind the papers' one-dimensional and two-moons figures; ``toys-distances``: the same runs
-in numbers, by how far they are from an exact process or from HMC on the plotted grid; ``toys-uncertainty``: by how
-much their uncertainty grows away from the data.
+"""Table ``toys``: the runs behind the papers' one-dimensional and two-moons figures; ``toys-distances``: their
+distances from an exact process or HMC on the plotted grid; ``toys-uncertainty``: the growth of their uncertainty away
+from the data.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return one run of each under protocol ``short``, five seeds under ``paper``, compared with the set's
-    reference.
-    """
+    """Return one run under protocol ``short``, five seeds under ``paper``, compared with the set's reference."""
     parts = parts_of(row, dataset, protocol)
     if parts is None:
         return None
@@ -69,7 +67,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def _reference(row: Row, dataset: str, protocol: str) -> ReferenceRequest:
-    """Return the exact process with the row's kernel, or HMC; the first run of it."""
+    """Return the exact process with the row's kernel, or HMC's first run."""
     label = REFERENCES[dataset]
     variant = row.variant if row.variant in ("rbf", "matern12") else "rbf"
     own = next(r for r in ROWS if r.method == label and r.variant in ("", variant))
@@ -79,38 +77,6 @@ def _reference(row: Row, dataset: str, protocol: str) -> ReferenceRequest:
 
 
 REFERENCES = dict.fromkeys(SETS, "HMC") | {"snelson": "GP", "cinquin_1d": "GP"}
-_BOTH = (
-    "**Test points** of Snelson's set are those of the removed gap.",
-    "**FSVI (rudner2021)** is figure 1 of both papers as the code of rudner2022 makes it on Snelson's set: N(0, 10) on "
-    "function values, all layers, a diagonal KL. rudner2021's supplement prints a prior variance of 1e6, which has a "
-    "row of its own. FSVI is eq. 14 of rudner2022 (last layer, full covariance), which that command does not use; its "
-    "prior variance of 1 is ours and gives functions a standard deviation of 3 to 4, as N(0, 10) does.",
-    "**Noise** on Snelson's set is fixed at 1, the default of that command, which sets none; 0.286 of the data's "
-    "description goes into its plot alone.",
-    "**MFVI** of rudner2021 is stopped after a third of the epochs: its supplement says early stopping without a rule. "
-    "Weight decay 0.1 of its ensemble is taken as the precision of the prior on weights, as in table rudner2021-1.",
-    "**Two moons of rudner2021**: their script does not run, so activation (tanh), rate, draws and prior variance are "
-    "those of Snelson's set; 20,000 epochs and 40 uniform points are ours. ReLU units or a prior variance of 1e6 give "
-    "another map (docs/methods.md).",
-    "**pequignot2020** follows the authors' script of the figure, with which MFVI starts from N(0, 1) means and "
-    "FuNN-MFVI from zero means, where tanh units stay alike. Bands there include the noise, here they do not.",
-    "**cinquin2024** is without code; initial standard deviations of FVI, standardised moons and their box come from "
-    "the code of the authors' next paper. All epochs, learning rates and the initial noise (0.2, learned) are ours.",
-    "**Biased Dirichlet prior**: (1, 4); dirichlet2022 does not print the values of its figure 3.",
-)
-NOTES = {
-    "short": ("**One run of each**; the figures are what these runs are for.", *_BOTH),
-    "paper": (
-        *_BOTH,
-        "**Reference**, on the plotted grid and without noise: the exact process on the sine (with the row's kernel, "
-        "else RBF) and on Snelson's set, with learned noise. Elsewhere HMC, with the network and the fixed noise of "
-        "the others and Gaussian weights of variance 0.5 (pequignot2020) or 1; on the moons with few chains, whose "
-        "R-hat is in its records. The row HMC says how far five such references are from the first. rudner2021's "
-        "priors are on functions and dirichlet2022's on probabilities, so HMC's is another posterior.",
-        "**Cost** by timed steps on one core of a shared machine: five seeds of a row of FSVI on Snelson's set 0.9 "
-        "core-hours, of GFSVI 0.9 on the sine and 1.3 on its moons, of FVI 0.9 on the sine.",
-    ),
-}
 REDUCTIONS = {
     "short": "one seed; on Snelson's set and the moons of rudner2021 2,000 and 1,000 epochs at learning rate 0.003, "
     "above the range of the paper (1e-4 to 1e-3), in place of 200,000 and 20,000 at 5e-4; 60 or 100 context points for "
@@ -129,7 +95,6 @@ TABLE = Table(
         )
     ),
     recipe,
-    notes=NOTES,
     reductions=REDUCTIONS,
 )
 DISTANCES = Table(
@@ -143,7 +108,6 @@ DISTANCES = Table(
     ),
     recipe,
     protocols=("paper", "smoke"),
-    notes={"paper": NOTES["paper"]},
     reductions={"smoke": REDUCTIONS["smoke"]},
 )
 GROWTH = Table(
@@ -156,15 +120,6 @@ GROWTH = Table(
         for metric, what in (("std_at_data", "sd at the data"), ("std_far", "sd far away"), ("std_far_ratio", "ratio"))
     ),
     recipe,
-    notes=dict.fromkeys(
-        ("paper", "short"),
-        (
-            "Standard deviations of the function without noise, of a classifier those of the probability of a class. "
-            "Far away: the fifth of the plotted grid that is farthest from every training input; on Snelson's set "
-            "|x| > 8 or so.",
-            "The runs of table toys, whose notes say what their settings are.",
-        ),
-    ),
     reductions=REDUCTIONS,
 )
 TABLES = (TABLE, DISTANCES, GROWTH)

@@ -8,16 +8,10 @@ from benchmarks.tables import cinquin, pequignot, pequignot_posteriors
 from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
 
 SECONDS = "training_seconds"
-_MACHINE = (
-    "Wall time of training on the processor that the record names, without evaluation; published on an RTX 2080 Ti. So "
-    "the numbers are no reproduction, and only their order says something: the ratio is printed in place of a verdict. "
-    "Runs that were trained side by side share the time, each an equal part. The machine had other work beside them: "
-    "times are upper bounds."
-)
 
 
 def _hmc_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the recipe of experiment 2; for HMC that of experiment 1, which has the small sets alone."""
+    """Return the recipe of experiment 2; for HMC the recipe of experiment 1, which has the small sets only."""
     if row.made_by != "HMC":
         return pequignot.recipe(row, dataset, protocol)
     return pequignot_posteriors.recipe(row, dataset, protocol) if dataset in pequignot.SMALL else None
@@ -46,14 +40,6 @@ TABLES = (
         paper=cinquin.PAPER,
         deviations=True,
         number="9",
-        notes=dict.fromkeys(
-            ("paper", "short"),
-            (
-                _MACHINE,
-                "100 context points, as in the paper's table; kernel, prior scale, activation, learning rate, early "
-                "stopping and the estimator of TFSVI are those of table 1.",
-            ),
-        ),
         reductions=cinquin.REDUCTIONS,
     ),
     Table(
@@ -64,14 +50,6 @@ TABLES = (
         _hmc_recipe,
         paper=pequignot.PAPER,
         number="7",
-        notes=dict.fromkeys(
-            ("paper", "short", "smoke"),
-            (
-                _MACHINE,
-                "HMC: all 100 chains side by side in one process, split of experiment 1; the paper's are of its "
-                "experiment 1 too, on CPUs.",
-            ),
-        ),
         reductions=pequignot.REDUCTIONS,
     ),
 )

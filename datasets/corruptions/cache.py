@@ -48,7 +48,9 @@ class SeverityFile:
             try:
                 self._fill(lacking, make, say)
             except Unwritable as error:
-                warnings.warn(f"{self.path}: cannot be kept ({error}), and will be made again", stacklevel=2)
+                warnings.warn(
+                    f"{self.path}: cannot be written ({error}); these images will be made again next time", stacklevel=2
+                )
                 return np.stack([make(i) for i in wanted])
         # Copy on write: PyTorch makes tensors only of writable memory.
         mapped = np.memmap(self.path, np.uint8, "c", len(self.header), self.shape)

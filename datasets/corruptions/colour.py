@@ -26,6 +26,6 @@ def saturate(x: np.ndarray, draws: Draws, factor: float, more: float) -> np.ndar
     below = value - x
     chroma = below.max(-1, keepdims=True)
     saturation = chroma / np.where(value > 0, value, 1)
-    # value - channel is proportional to the saturation; for grey it is that of pure red.
+    # value - channel is proportional to the saturation; grey is treated as pure red.
     shape = np.where(chroma > 0, below / np.where(chroma > 0, chroma, 1), np.array([0.0, 1.0, 1.0]))
     return value - value * np.minimum(saturation * factor + more, 1) * shape

@@ -24,11 +24,10 @@ def smooth(x: np.ndarray, sigma: float, mode: str = "nearest", truncate: float =
 
 
 def zoom_matrix(side: int, factor: float) -> np.ndarray:
-    """A [side, side] such that A image A^T shows the middle of the image, enlarged bilinearly.
+    """Return A [side, side] such that A image A^T is the middle of the image, enlarged bilinearly.
 
-    The middle ceil(side / factor) pixels are spread over round(pixels * factor) points, the first and last
-    pixel on the first and last point, and the middle `side` points kept. Small factors therefore shift by up to
-    half a pixel.
+    The middle ceil(side / factor) pixels are spread over round(pixels * factor) points, the first and last pixel on the
+    first and last point, and cut to the middle `side` points. Small factors therefore shift by up to half a pixel.
     """
     pixels = math.ceil(side / factor)
     points = round(pixels * factor)

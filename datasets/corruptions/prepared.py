@@ -25,9 +25,8 @@ NAMES = {"elastic_transform": "elastic", "glass_blur": "frosted_glass_blur"}
 
 
 def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
-    """The folder cifar10_corrupted in `<cache or mirror>/cifar10_c/` or in $TFDS_DATA_DIR; None where there is none, or
-    for another data set.
-    """
+    """Return the folder cifar10_corrupted in `<cache or mirror>/cifar10_c/` or in $TFDS_DATA_DIR; None if absent or for
+    another data set."""
     if name != "cifar10":
         return None
     places = [place / "cifar10_c" for place in (cache_folder(root), *mirror_folders())]

@@ -229,7 +229,7 @@ def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
         say(f"{folder}: {len(hidden)} files whose names begin with {HIDDEN} are skipped; macOS writes them")
         there -= hidden
     absent, more = wanted - there, there - wanted
-    what = f"graded in {where} and not there" if absent else f"there without a grade in {where}"
+    what = f"graded in {where} and missing" if absent else f"there without a grade in {where}"
     if absent or more:
         raise BadData(
             f"{folder}: expected the {len(wanted)} images that are graded, found {len(absent or more)} {what}, "

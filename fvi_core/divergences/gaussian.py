@@ -68,8 +68,8 @@ class LinearisedKL(Divergence):
         if self.jacobian == "full":
             if log_var.keys() != mean.keys():
                 raise NotSupported(
-                    f"divergence {self.name!r}: jacobian 'full' asks for Gaussian weights in every layer, which family "
-                    f"{step.family.name!r} has in some alone; use jacobian 'last_layer'"
+                    f"divergence {self.name!r}: jacobian 'full' needs Gaussian weights in every layer, and family "
+                    f"{step.family.name!r} has them in some only; use jacobian 'last_layer'"
                 )
             return full_network_moments(
                 step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient

@@ -18,7 +18,7 @@ class InputGradient(Divergence):
     """``mean_x (|grad_x sum_c exp f_c(x)| - target)^2`` over the training batch, two-sided (van Amersfoort et al. 2020,
     eq. 6).
 
-    For functions whose outputs are logarithms of scores of the classes: the gradient is that of the summed scores.
+    The outputs f_c are logarithms of class scores, so the gradient is the summed scores'.
     """
 
     target: float = 1.0

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
 
+import torch
 from torch import Tensor
 
-from fvi_core.blocks import evaluate
+from fvi_core.blocks import evaluate, rows_at_once
+from fvi_core.data import TrainingData, TrainingSet
 from fvi_core.gaussian import gaussian_kl_weights
-from fvi_core.networks import BUFFER, BatchNorm, Network, Parameters, ParametricLayer
+from fvi_core.held import Held, only_buffers
+from fvi_core.images import Scale
+from fvi_core.likelihoods import Likelihood
+from fvi_core.networks import BatchNorm, Network, Parameters, ParametricLayer
 from fvi_core.products import product
 from fvi_core.random import Streams
 
-if TYPE_CHECKING:
-    from fvi_core.fitting import FitData
-    from fvi_core.likelihoods import Likelihood
-    from fvi_core.priors.base import TrainingSet
-
 Functions = Callable[[Tensor], Tensor]
 """S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``; every call uses one draw."""
+DRAWS = 100
+"""Functions drawn to estimate a mean function in a fit; evaluations set their own number."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class Family:
         raise NotImplementedError
 
     def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
-        """Return initial parameters that depend on the training set (inducing points), from those of :meth:`init`."""
+        """Return initial parameters that depend on the training set (inducing points), given the parameters of
+        :meth:`init`."""
         return parameters
 
     def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
@@ -87,7 +90,7 @@ class Family:
         """Return new values of buffers, after ``epoch`` of ``epochs``."""
         return {}
 
-    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
+    def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
         """Return parameters for prediction after training; an exact model stores its training set in them.
 
         They include the likelihood's, already fitted (see :mod:`fvi_core.fitting`).
@@ -156,6 +159,115 @@ class Family:
         return None
 
 
+@dataclass(frozen=True)
+class FitData:
+    """Inputs of a fit: the parts, the training data, random streams (one for each replica).
+
+    ``held [R, N, ...]``: inputs as stored, perhaps pixels, which ``pixels`` turns into inputs of the network;
+    ``y [R, N]``. ``validation``: such a pair of the validation subset, where the data set has one. ``weight_prior``:
+    mean and precision of the Gaussian prior of every weight in training (see :meth:`Model.weight_prior`).
+    """
+
+    network: Network
+    family: Family
+    likelihood: Likelihood
+    held: Tensor
+    y: Tensor
+    streams: Streams
+    validation: tuple[Tensor, Tensor] | None = None
+    pixels: Scale | None = None
+    weight_prior: tuple[float, float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        network: Network,
+        family: Family,
+        likelihood: Likelihood,
+        training_data: TrainingData,
+        streams: Streams,
+        weight_prior: tuple[float, float] | None = None,
+    ) -> FitData:
+        """Return the inputs of a fit to one replica's training data (see :meth:`TrainingData.of`)."""
+        validation = None
+        if training_data.validation is not None:
+            x, y = training_data.validation[0]
+            validation = x.unsqueeze(0), y.unsqueeze(0)
+        data = (training_data.x, training_data.y, streams, validation, training_data.pixels)
+        return cls(network, family, likelihood, *data, weight_prior)
+
+    def of_replica(self, r: int) -> FitData:
+        """Return the inputs of a fit to replica r alone; its tensors keep the axis of replicas."""
+        one = slice(r, r + 1)
+        validation = None if self.validation is None else (self.validation[0][one], self.validation[1][one])
+        return replace(
+            self, held=self.held[one], y=self.y[one], streams=self.streams.subset([r]), validation=validation
+        )
+
+    @property
+    def n_train(self) -> int:
+        """Training points of a replica."""
+        return self.held.shape[1]
+
+    @property
+    def classification(self) -> bool:
+        """Whether targets are labels."""
+        return not self.y.is_floating_point()
+
+    @property
+    def x(self) -> Tensor:
+        """All training inputs of the network; images then take four times the memory of their bytes."""
+        return self.scale(self.held)
+
+    def scale(self, x: Tensor) -> Tensor:
+        """Turn stored inputs into inputs of the network."""
+        return x if self.pixels is None else self.pixels(x)
+
+    def batches(self, size: int, validation: bool = False) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield training (or validation) data in order, as inputs of the network ``x [R, B, ...]`` and ``y [R, B]``.
+
+        Raises ValueError if the data set has no validation subset.
+        """
+        data = self.validation if validation else (self.held, self.y)
+        if data is None:
+            found = "the data set has no validation subset"
+            raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
+        held, y = data
+        for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
+            yield self.scale(x), targets
+
+    def some(self, count: int, streams: Streams) -> Tensor:
+        """Return ``count`` random training inputs, or all if there are fewer, ``[R, count, ...]``."""
+        order = streams.permutation(self.n_train)[:, :count]
+        rows = torch.arange(len(self.held), device=self.held.device)[:, None]
+        return self.scale(self.held[rows, order])
+
+    @torch.no_grad()
+    def functions_at(
+        self, parameters: Parameters, streams: Streams, draws: int = DRAWS, validation: bool = False
+    ) -> Iterator[Tensor]:
+        """Yield values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, by batches."""
+        functions = self.family.functions(self.network, Held.of(parameters).family, draws, streams)
+        points = (self.validation[0] if validation and self.validation else self.held).shape[1]
+        size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
+        for x, _ in self.batches(size, validation):
+            yield functions(x)
+
+    def of_members(self, family: Family, count: int, streams: Streams) -> FitData:
+        """Return the inputs of separate fits to ``count`` members of every replica: ``[R*count, ...]``."""
+
+        def each(x: Tensor) -> Tensor:
+            # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
+            if not isinstance(x, Tensor):  # data that are read again at each epoch refuse access to their values
+                return x
+            return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
+
+        validation = None if self.validation is None else (each(self.validation[0]), each(self.validation[1]))
+        return replace(
+            self, family=family, held=each(self.held), y=each(self.y), streams=streams, validation=validation
+        )
+
+
 class Process(Protocol):
     """Gaussian process for each output, and the prior that all outputs share, in float64."""
 
@@ -193,7 +305,7 @@ class DrawnNetworks:
 
 def buffers_of(parameters: Parameters) -> Parameters:
     """Return the buffers among the parameters, not trained and shared by all samples: ``[R, 1, *shape]``."""
-    return {name: value.unsqueeze(1) for name, value in parameters.items() if name.startswith(BUFFER)}
+    return {name: value.unsqueeze(1) for name, value in only_buffers(parameters).items()}
 
 
 def random_layers(network: Network, which: str) -> list[ParametricLayer]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import Family, Functions, NotSupported, buffers_of
-from fvi_core.networks import FOLLOWING, Linear, Network, Parameters
+from fvi_core.held import FOLLOWING
+from fvi_core.networks import Linear, Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
-
-if TYPE_CHECKING:
-    from fvi_core.priors.base import TrainingSet
 
 WEIGHT = "centroids.weight"
 COUNT, SUM = f"{FOLLOWING}centroids.count", f"{FOLLOWING}centroids.sum"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions
-from fvi_core.likelihoods import join_parameters, split_parameters
+from fvi_core.data import TrainingSet
+from fvi_core.families.base import Family, FitData, Functions
+from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import FAMILIES, PartSpec, nested
-
-if TYPE_CHECKING:
-    from fvi_core.fitting import FitData
-    from fvi_core.priors.base import TrainingSet
 
 
 @FAMILIES.register("ensemble")
@@ -73,13 +69,13 @@ class Ensemble(Family):
         members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         return self.group(self.member.after_epoch(network, members, epoch, epochs))
 
-    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
-        family, likelihood = split_parameters(parameters)
+    def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
+        family, likelihood, _ = Held.of(parameters)
         members = {name: value.flatten(0, 1) for name, value in family.items()}
         shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in likelihood.items()}
         own = fitting.of_members(self.member, self.size, self.streams_of_members(fitting.streams))
-        fitted, _ = split_parameters(self.member.fit(join_parameters(members, shared), own))
-        return join_parameters(self.group(fitted), likelihood)
+        fitted = Held.of(self.member.condition(Held(members, shared).flat(), own)).family
+        return Held(self.group(fitted), likelihood).flat()
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         members, own, each = self._drawn_from(parameters, samples, streams)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions, NotSupported
+from fvi_core.families.base import Family, FitData, Functions, NotSupported
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.held import Held
 from fvi_core.kernels import Kernel
-from fvi_core.likelihoods import Likelihood, split_parameters
+from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS, PartSpec, nested
 from fvi_core.triangular import cholesky
-
-if TYPE_CHECKING:
-    from fvi_core.fitting import FitData
 
 
 @FAMILIES.register("exact_gp")
@@ -53,11 +50,13 @@ class ExactGP(Family):
         variance, kernel = self._noise_variance(likelihood, likelihood_parameters), KERNELS.build(self.kernel)
         if kernel.vector and y.shape[2:] != x.shape[2:]:
             found = f"targets {list(y.shape[2:])} and inputs {list(x.shape[2:])}"
-            raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, found {found}")
+            raise NotSupported(
+                f"family {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
+            )
         return log_marginal_likelihood(kernel, parameters, variance, x, y)
 
-    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
-        variance = self._noise_variance(fitting.likelihood, split_parameters(parameters)[1]).detach()
+    def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
+        variance = self._noise_variance(fitting.likelihood, Held.of(parameters).likelihood).detach()
         return parameters | {"train/x": fitting.x, "train/y": fitting.y, "train/noise": variance}
 
     def _noise_variance(self, likelihood: Likelihood, likelihood_parameters: Parameters) -> Tensor:
@@ -75,7 +74,9 @@ class ExactGP(Family):
     def process(self, parameters: Parameters) -> ExactProcess:
         kernel = KERNELS.build(self.kernel)
         if kernel.vector:
-            raise NotSupported(f"family {self.name!r}: kernel {self.kernel['name']!r} is of gradients, and no process")
+            raise NotSupported(
+                f"family {self.name!r}: kernel {self.kernel['name']!r} gives gradients, no scalar process"
+            )
         return ExactProcess(kernel, *_split(parameters))
 
     def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:

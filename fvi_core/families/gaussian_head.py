@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions, buffers_of
-from fvi_core.families.mean_field import LOG_VAR, MEAN
+from fvi_core.families.base import Functions, buffers_of
+from fvi_core.families.mean_field import MeansAndVariances
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import HEAD, Network, Parameters
 from fvi_core.networks.masks import InputMasks
@@ -18,7 +18,7 @@ from fvi_core.registry import FAMILIES
 
 @FAMILIES.register("gaussian_head")
 @dataclass(frozen=True)
-class GaussianHead(Family):
+class GaussianHead(MeansAndVariances):
     """``w ~ prod_i N(m_i, exp(log_var_i))`` for the last layer's weights and biases; all other weights are points, and
     inner activations have dropout of this ``rate``, in training and in prediction, with a mask for every input.
 
@@ -39,20 +39,7 @@ class GaussianHead(Family):
         low, high = self.log_var_init
         shapes = {name: shape for name, shape in network.shapes.items() if name.startswith(HEAD + ".")}
         log_vars = {name: low + (high - low) * streams.uniform(*shape) for name, shape in shapes.items()}
-        return (
-            {MEAN + name: value for name, value in means.items()}
-            | {LOG_VAR + name: value for name, value in log_vars.items()}
-            | network.init_buffers(streams)
-        )
-
-    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
-        return {name: parameters[MEAN + name] for name in network.shapes}
-
-    def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
-        """Means of all weights, and log-variances of the last layer's alone."""
-        means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
-        log_vars = {k.removeprefix(LOG_VAR): v for k, v in parameters.items() if k.startswith(LOG_VAR)}
-        return means, log_vars
+        return self.named(network, streams, means, log_vars)
 
     def weight_kl(
         self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fvi_core.data import rows
+from fvi_core.data import TrainingSet, rows
 from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
 from fvi_core.gaussian_process import fit_kernel
+from fvi_core.held import CONSTANT
 from fvi_core.kernels import Params
-from fvi_core.networks import CONSTANT, Network, Parameters
+from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS
 from fvi_core.triangular import cholesky, solve_lower
-
-if TYPE_CHECKING:
-    from fvi_core.priors.base import TrainingSet
 
 FACTOR = "inducing/factor"
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from fvi_core.blocks import evaluate
 from fvi_core.families.base import Family, Functions, buffers_of
 from fvi_core.families.mean_field import MEAN
-from fvi_core.networks import CONSTANT, Network, Parameters
+from fvi_core.held import CONSTANT
+from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES

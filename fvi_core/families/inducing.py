@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from fvi_core.data import rows
+from fvi_core.data import TrainingSet, rows
 from fvi_core.families.base import Family, Functions
 from fvi_core.kernels import Kernel, Params
 from fvi_core.networks import Network, Parameters
@@ -16,9 +15,6 @@ from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, PartSpec, nested
 from fvi_core.triangular import cholesky, solve_lower
-
-if TYPE_CHECKING:
-    from fvi_core.priors.base import TrainingSet
 
 INPUTS = "inducing/x"
 FLOOR = 1e-12

@@ -15,9 +15,29 @@ MEAN, LOG_VAR = "mean/", "log_var/"
 LAYERS = ("all", "weighted", "hidden", "last")
 
 
+class MeansAndVariances(Family):
+    """Family whose parameters are means of all weights and log-variances of some; the others are points."""
+
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        return {name: parameters[MEAN + name] for name in network.shapes}
+
+    def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
+        means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
+        log_vars = {k.removeprefix(LOG_VAR): v for k, v in parameters.items() if k.startswith(LOG_VAR)}
+        return means, log_vars
+
+    def named(self, network: Network, streams: Streams, means: Parameters, log_vars: Parameters) -> Parameters:
+        """Return these as initial parameters, with the network's buffers."""
+        return (
+            {MEAN + name: value for name, value in means.items()}
+            | {LOG_VAR + name: value for name, value in log_vars.items()}
+            | network.init_buffers(streams)
+        )
+
+
 @FAMILIES.register("mean_field")
 @dataclass(frozen=True)
-class MeanField(Family):
+class MeanField(MeansAndVariances):
     """``q(w) = prod_i N(w_i | m_i, exp(log_var_i))`` (Blundell et al. 2015).
 
     ``mean_init``: "default" (the network's own initialisation) or a standard deviation of zero-centred normal means (0:
@@ -52,19 +72,7 @@ class MeanField(Family):
         for name, shape in drawn.items():
             low, high = own.get(name, self.log_var_init)
             log_vars[name] = low + (high - low) * streams.uniform(*shape)
-        return (
-            {MEAN + k: v for k, v in means.items()}
-            | {LOG_VAR + k: v for k, v in log_vars.items()}
-            | network.init_buffers(streams)
-        )
-
-    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
-        return {name: parameters[MEAN + name] for name in network.shapes}
-
-    def gaussian_weights(self, parameters: Parameters) -> tuple[Parameters, Parameters]:
-        means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
-        log_vars = {k.removeprefix(LOG_VAR): v for k, v in parameters.items() if k.startswith(LOG_VAR)}
-        return means, log_vars
+        return self.named(network, streams, means, log_vars)
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         weights = self._weights(network, parameters, samples, streams)

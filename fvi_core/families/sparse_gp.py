@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
 from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
 from fvi_core.gaussian_process import fit_kernel
+from fvi_core.held import CONSTANT
 from fvi_core.kernels import Params, evenly_spaced
-from fvi_core.networks import CONSTANT, Network, Parameters
+from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS, later
 from fvi_core.triangular import lower_triangle
-
-if TYPE_CHECKING:
-    from fvi_core.priors.base import TrainingSet
 
 MEAN, FACTOR = "inducing/mean", "inducing/factor"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks, buffers_of
+from fvi_core.families.base import DrawnNetworks, FitData, buffers_of
 from fvi_core.families.point import Point
-from fvi_core.networks import BUFFER, Network, Parameters
+from fvi_core.held import BUFFER
+from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
-
-if TYPE_CHECKING:
-    from fvi_core.fitting import FitData
 
 MEAN, SQUARE, DEVIATION = f"{BUFFER}swag_mean/", f"{BUFFER}swag_square/", f"{BUFFER}swag_deviation/"
 COUNT, POINTS = f"{BUFFER}swag_count", f"{BUFFER}swag_points"
@@ -79,7 +76,7 @@ class SWAG(Point):
             }
         return moved
 
-    def fit(self, parameters: Parameters, fitting: FitData) -> Parameters:
+    def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
         if not fitting.network.buffers:
             return parameters
         return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.blocks import rows_at_once
 from fvi_core.curvature import inputs_at_once, record
-from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported
+from fvi_core.families.base import DrawnNetworks, Family, FitData, Functions, NotSupported
 from fvi_core.fits.dense import Dense, LastLayer, Subnetwork
 from fvi_core.fits.evidence import best
 from fvi_core.fits.factored import Factored
 from fvi_core.fits.posterior import Around, Posterior, Tensors
-from fvi_core.fitting import PREFIX, Fit, FitData, FitFailed, rows_at_once
-from fvi_core.likelihoods import Likelihood, Params, split_parameters
+from fvi_core.fitting import PREFIX, Fit, FitFailed
+from fvi_core.held import Held
+from fvi_core.likelihoods import Likelihood, Params
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -109,7 +111,7 @@ class GaussianFit(Fit):
         return parameters | {PREFIX + name: torch.stack([each[name] for each in own]) for name in own[0]}
 
     def _of_replica(self, parameters: Parameters, fitting: FitData) -> Tensors:
-        family, likelihood = split_parameters(parameters)
+        family, likelihood, _ = Held.of(parameters)
         try:
             curvature = self.posterior.curvature(Around(_of(family, 0), likelihood, fitting))
             precision = self._precision(curvature, family, likelihood, fitting)

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from fvi_core.curvature import Recorded, inputs_at_once, record
-from fvi_core.fitting import FitData, FitFailed
+from fvi_core.families.base import FitData
+from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Params
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -28,7 +29,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Around:
-    """Point of a curvature: trained parameters ``[*shape]`` of the network, those of the likelihood, and the data."""
+    """Point of a curvature: trained parameters ``[*shape]`` of network and likelihood, and the data."""
 
     parameters: Parameters
     likelihood: Params

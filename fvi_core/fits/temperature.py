@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions
-from fvi_core.fitting import PREFIX, Fit, FitData, FitFailed
-from fvi_core.likelihoods import split_parameters
+from fvi_core.families.base import Family, FitData, Functions
+from fvi_core.fitting import PREFIX, Fit, FitFailed
+from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FITS, later
@@ -51,7 +51,7 @@ class Temperature(Fit):
         drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)
         f = torch.cat(list(drawn), dim=2).double()
         y = fitting.y if fitting.validation is None else fitting.validation[1]
-        likelihood = split_parameters(parameters)[1]
+        likelihood = Held.of(parameters).likelihood
 
         def loss(log_temperature: Tensor) -> Tensor:
             scaled = f / log_temperature.exp().view(-1, 1, 1, 1)

@@ -2,7 +2,7 @@
 2021).
 
 H is the generalised Gauss-Newton matrix, or a part or an approximation of it; delta is the precision of MAP's prior
-unless a table chooses another; functions are those of the network linearised about w*.
+unless a table chooses another; functions are the network's linearisation about w*.
 """
 
 from fvi_core.methods import Method, Parts, add

@@ -3,10 +3,6 @@
 from fvi_core.networks import bottleneck, by_name, convolutional, field, perceptron, residual  # noqa: F401
 from fvi_core.networks.layers import (
     ACTIVATIONS,
-    BUFFER,
-    CONSTANT,
-    FOLLOWING,
-    KEPT,
     SLOPED,
     Activation,
     BatchNorm,
@@ -22,11 +18,7 @@ from fvi_core.networks.opaque import Opaque, UnfitModule
 
 __all__ = [
     "ACTIVATIONS",
-    "BUFFER",
-    "CONSTANT",
-    "FOLLOWING",
     "HEAD",
-    "KEPT",
     "SLOPED",
     "Activation",
     "BatchNorm",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fvi_core.networks.layers import BUFFER
+from fvi_core.held import BUFFER
 from fvi_core.networks.opaque import NORMS, SIDES, UnfitModule
 from fvi_core.spelling import nearest
 
@@ -109,8 +109,8 @@ def random_in_training(module: nn.Module, example: Tensor) -> str | None:
         return None
     return (
         "forward() draws random numbers in training (functional dropout, stochastic depth, dropout of attention or of "
-        "recurrent layers), which are left out: the module is evaluated as in eval(). MC Dropout masks what nn.Dropout "
-        "modules mask"
+        "recurrent layers), which are left out: the module is evaluated as in eval(). MC Dropout uses nn.Dropout "
+        "modules only"
     )
 
 

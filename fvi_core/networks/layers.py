@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fvi_core.held import BUFFER
 from fvi_core.products import product
 from fvi_core.random import Streams
 
@@ -31,16 +32,6 @@ SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 }
 """Gradient times the slopes of an activation at z, of value a: autograd's result, differentiable again at the cost of a
 forward pass."""
-BUFFER = "buffer/"
-"""Prefix of tensors among the parameters that are not trained: running statistics, collected moments."""
-CONSTANT = "constant/"
-"""Prefix of untrained tensors that training steps also receive: fixed random draws, and results of a family's fit
-before training."""
-FOLLOWING = "following/"
-"""Prefix of untrained tensors that training steps receive and the family moves after each step: centroids that follow
-the features of training inputs."""
-KEPT = (BUFFER, CONSTANT, FOLLOWING)
-"""Prefixes of all that gradients do not train."""
 
 
 class ParametricLayer:
@@ -185,9 +176,9 @@ class Conv2d(ParametricLayer):
 class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
-    Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else those of
-    the batch, over inputs and pixels, for each replica and sample apart, as in training. ``seen``, if given, is then
-    filled with the mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
+    Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else the
+    batch's, over inputs and pixels, per replica and sample, as in training. ``seen``, if given, is then filled with the
+    mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
     """
 
     name: str

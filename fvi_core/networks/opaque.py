@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fvi_core.networks.layers import BUFFER, Parameters, PlacesLayer, apart
+from fvi_core.held import BUFFER
+from fvi_core.networks.layers import Parameters, PlacesLayer, apart
 
 HERE = object()
 """Stands for the one tensor that a module is called with, among its other arguments."""
@@ -21,7 +22,12 @@ SIDES = ("mean", "var")
 
 
 class UnfitModule(ValueError):
-    """Error: a module cannot be a network. The message names the submodule, what was expected and what was found."""
+    """Error: a module cannot be a network. The message names the submodule, what was expected and what was found.
+
+    >>> fvi.fit(torch.nn.Sequential(net, torch.nn.Softmax(1)), (x, y))
+    Traceback (most recent call last):
+    fvi_core.networks.opaque.UnfitModule: no nn.Linear gives the module's output: leave softmax to the likelihood, ...
+    """
 
 
 class Opaque(PlacesLayer):

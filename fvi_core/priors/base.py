@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import Functions, NotSupported
-from fvi_core.labels import milios_targets
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """Training data for fitting a prior: inputs ``[R, N, ...]``, targets ``[R, N]``, number of outputs.
-
-    ``scale`` converts any of the x, which may be pixels, to inputs of the network.
-    """
-
-    x: Tensor
-    y: Tensor
-    n_outputs: int
-    classification: bool
-    scale: Callable[[Tensor], Tensor] = lambda x: x
-
-    def as_regression(self, alpha_eps: float) -> tuple[Tensor, Tensor | None]:
-        """Return targets for a zero-mean process, for labels those of Milios et al. (2018), centred, with their noise
-        variances.
-        """
-        if not self.classification:
-            return self.y, None
-        y, variances = milios_targets(self.y, self.n_outputs, alpha_eps)
-        return y - y.mean((1, 2), keepdim=True), variances
 
 
 class Prior:

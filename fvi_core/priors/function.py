@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import Functions, NotSupported
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.networks import Network, Parameters
-from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.priors.base import Prior
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, PRIORS, PartSpec, nested
@@ -83,7 +84,9 @@ class GaussianProcess(Prior):
         kernel = KERNELS.build(self.kernel)
         if kernel.vector and network.n_outputs != x[0, 0].numel():
             found = f"{network.n_outputs} outputs and {x[0, 0].numel()} features"
-            raise NotSupported(f"prior {self.name!r}: kernel {self.kernel['name']!r} is of gradients, found {found}")
+            raise NotSupported(
+                f"prior {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
+            )
         cov = (kernel.diagonal(parameters, x) if covariance == "diagonal" else kernel(parameters, x, x)).unsqueeze(1)
         if covariance == "joint":
             cov = cov if kernel.vector else joint_of_independent(cov.expand(-1, network.n_outputs, -1, -1))

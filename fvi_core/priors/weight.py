@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import HEAD, Network, Parameters
-from fvi_core.priors.base import Prior, TrainingSet
+from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import PRIORS
 
@@ -80,7 +81,7 @@ class GaussianWeights(Prior):
     @torch.no_grad()
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         if not parameters:
-            raise NotSupported("prior 'gaussian_weights': features 'current' are those of a step, and none is given")
+            raise NotSupported("prior 'gaussian_weights': features 'current' need a training step, found none")
         log_variance = torch.tensor(self.variance, dtype=x.dtype).log()
         log_var = {name: log_variance.to(value).expand_as(value) for name, value in parameters.items()}
         if self.jacobian == "full":

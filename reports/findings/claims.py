@@ -19,16 +19,15 @@ two rows. ``side`` says which side is claimed, where it is not the better one of
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
+from reports.lists import lines_of
 
 FOLDER = Path(__file__).parents[1] / "claims"
 MARGINS = FOLDER / "margins.csv"
@@ -102,9 +101,7 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
     """Return every claim of a paper. Raises BenchmarkError for an invalid file."""
     path = folder / f"{paper}.csv"
     found: dict[str, Claim] = {}
-    for number, line in enumerate(_lines(path, COLUMNS), start=2):
-        where = f"{path}, line {number}"
-        row = dict(zip(COLUMNS, line))
+    for row, where in lines_of(path, COLUMNS, BenchmarkError, COLUMNS):
         test = _test(row, where)
         if row["claim"]:
             if row["id"] in found or row["kind"] not in KINDS or not row["place"]:
@@ -122,8 +119,8 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
 @cache
 def margins() -> dict[str, Margin]:
     """Return the margin of every metric that a claim of kind not_worse may name."""
-    lines = _lines(MARGINS, ("metric", "margin", "relative", "source"))
-    return {metric: Margin(float(size), relative == "yes", source) for metric, size, relative, source in lines}
+    lines = lines_of(MARGINS, ("metric", "margin", "relative", "source"), BenchmarkError)
+    return {row["metric"]: Margin(float(row["margin"]), row["relative"] == "yes", row["source"]) for row, _ in lines}
 
 
 def expanded(patterns: tuple[str, ...]) -> list[str]:
@@ -139,14 +136,6 @@ def expanded(patterns: tuple[str, ...]) -> list[str]:
 def matches(pattern: str, dataset: str, condition: str, metric: str) -> bool:
     """Whether a column matches a pattern without braces."""
     return fnmatchcase(f"{dataset}:{condition}:{metric}", pattern)
-
-
-def _lines(path: Path, header: tuple[str, ...]) -> Iterator[list[str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.reader(file))
-    if not lines or tuple(lines[0]) != header or any(len(line) != len(header) for line in lines):
-        raise BenchmarkError(f"{path}: expected the columns {','.join(header)} in every line")
-    return iter(lines[1:])
 
 
 def _test(row: dict[str, str], where: str) -> Rule | None:

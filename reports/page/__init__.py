@@ -1,1 +1,1 @@
-"""A static site of everything in the records: it opens from the file system, and asks no network for anything."""
+"""Static site of all records; it opens from the file system and needs no network."""

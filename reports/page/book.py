@@ -1,4 +1,4 @@
-"""Every table under every protocol that it has records of, aggregated once, and what is published of it."""
+"""Aggregated tables under every protocol with records, and their published cells."""
 
 from __future__ import annotations
 
@@ -15,59 +15,56 @@ from reports.causes import Cause, shown
 from reports.external import with_rows_brought
 from reports.layout import ShownColumn, columns_of
 from reports.records import Records, recorded
-from reports.statuses import statuses
+from reports.statuses import STATUSES, statuses
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A table under one protocol, its columns as every other form prints them."""
+    """Table under one protocol, with columns as in every other form."""
 
     result: TableResult
 
     @property
     def table(self) -> Any:
-        """The table."""
         return self.result.table
 
     @property
     def protocol(self) -> str:
-        """The protocol."""
         return self.result.protocol
 
     @cached_property
     def columns(self) -> list[ShownColumn]:
-        """Its columns."""
         return columns_of(self.result)
 
     @cached_property
     def shown(self) -> list[int]:
-        """The places of the columns that are shown."""
+        """Places of the columns that are shown."""
         return [j for j, column in enumerate(self.columns) if column.planned]
 
     @property
     def datasets(self) -> list[str]:
-        """The data sets of these columns."""
+        """Data sets of these columns."""
         return list(dict.fromkeys(self.table.columns[j].cell.dataset for j in self.shown))
 
     @property
     def metrics(self) -> list[str]:
-        """Their metrics."""
+        """Metrics of these columns."""
         return list(dict.fromkeys(self.columns[j].metric for j in self.shown))
 
     @property
     def filled(self) -> int:
-        """How many cells have a value."""
+        """Number of cells with a value."""
         return sum(bool(cell.values) for cell in self.result.flat)
 
     @property
     def file(self) -> str:
-        """Where its details are."""
+        """Name of the file with its details."""
         return f"data/{slug(self.table.name)}-{slug(self.protocol)}.js"
 
 
 @dataclass(frozen=True)
 class Square:
-    """One published cell in the picture of its table: where it stands, what became of it, and which cell that is."""
+    """One published cell in the picture of its table: its place, its status, and its cell here."""
 
     row: int
     column: int
@@ -77,7 +74,7 @@ class Square:
 
 @dataclass(frozen=True)
 class Picture:
-    """A published table as a picture: a square for every published cell."""
+    """Published table as a picture: a square for every published cell."""
 
     paper: str
     number: str
@@ -86,17 +83,17 @@ class Picture:
     squares: tuple[Square, ...]
 
     def count(self, status: str) -> int:
-        """How many of its cells have that status."""
+        """Return the number of cells with this status."""
         return sum(square.status == status for square in self.squares)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows."""
+        """Numbers of columns and rows."""
         return 1 + max(s.column for s in self.squares), 1 + max(s.row for s in self.squares)
 
 
 class Book:
-    """All that the site shows of a suite's tables, from the records alone."""
+    """Content of the site about a suite's tables, from the records alone."""
 
     def __init__(self, suite: Suite, records: Records) -> None:
         self.suite, self.records = suite, records
@@ -104,15 +101,19 @@ class Book:
         self._causes: dict[tuple[str, str], dict[tuple[str, ...], Cause]] = {}
 
     def result(self, table: Any, protocol: str) -> TableResult:
-        """A table under a protocol, aggregated as for every other form."""
+        """Return a table under a protocol, aggregated as for every other form."""
         place = table.name, protocol
         if place not in self._results:
             self._results[place] = aggregate(table, *recorded(table, protocol, self.records))
         return self._results[place]
 
+    def results(self, table: Any) -> dict[str, TableResult]:
+        """Return a table under each of its protocols whose numbers mean something."""
+        return {name: self.result(table, name) for name in table.protocols if name != MEANINGLESS}
+
     @cached_property
     def sheets(self) -> dict[str, list[Sheet]]:
-        """Of every table its protocols that have records, and its own; first the one that other forms would show."""
+        """For each table, its default protocol and the ones with records; the one that other forms show comes first."""
         found: dict[str, list[Sheet]] = {}
         for table in with_rows_brought(list(map(self.suite.table, self.suite.table_names())), self.suite, self.records):
             always = recorded(table, None, self.records)[0], table.default_protocol
@@ -122,20 +123,25 @@ class Book:
 
     @cached_property
     def flat(self) -> list[Sheet]:
-        """Every sheet whose numbers mean something; those of published tables first."""
+        """Return every sheet except smoke runs, published tables first."""
         every = [sheet for sheets in self.sheets.values() for sheet in sheets if sheet.protocol != MEANINGLESS]
         return sorted(every, key=lambda sheet: sheet.table.name != f"{sheet.table.paper}-{sheet.table.number}")
 
     @cached_property
     def problems(self) -> list[str]:
-        """What is not counted, and why; each once."""
+        """Return the files that do not count, with reasons, without repeats."""
         return list(dict.fromkeys(problem for sheet in self.flat for problem in sheet.result.problems))
 
     @cached_property
     def pictures(self) -> list[Picture]:
-        """Every published table, with one square for each of its cells."""
+        """Return every published table, with one square for each of its cells."""
         numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
         return [self._picture(*each) for each in sorted(numbers, key=lambda each: (each[0], int(each[1])))]
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many published cells have which status."""
+        return {status: sum(picture.count(status) for picture in self.pictures) for status in STATUSES}
 
     def _picture(self, paper: str, number: str) -> Picture:
         left, name = dict(published.table(paper, number)), f"{paper}-{number}"
@@ -143,8 +149,7 @@ class Book:
         if name in self.suite.table_names():
             table = self.suite.table(name)
             title = table.title
-            results = {one: self.result(table, one) for one in table.protocols if one != MEANINGLESS}
-            found = statuses(results, self.causes(paper, number))
+            found = statuses(self.results(table), self.causes(paper, number))
             rows = [row for row in table.rows if any(column.published_key(row) in left for column in table.columns)]
             for i, row in enumerate(rows):
                 for j, column in enumerate(table.columns):
@@ -160,7 +165,7 @@ class Book:
         return Picture(paper, number, name if name in self.suite.table_names() else "", title, tuple(squares))
 
     def causes(self, paper: str, number: str) -> dict[tuple[str, ...], Cause]:
-        """What is shown to make cells of a published table differ, by the keys of their numbers."""
+        """Return the shown causes of differing cells of a published table, by the keys of their numbers."""
         place, name = (paper, number), f"{paper}-{number}"
         if place not in self._causes:
             tables = [self.suite.table(name)] if name in self.suite.table_names() else []
@@ -169,11 +174,11 @@ class Book:
         return self._causes[place]
 
     def cause(self, cell: CellResult, protocol: str) -> Cause | None:
-        """What is shown to make a cell differ."""
+        """Return the shown cause of a cell's difference."""
         if cell.published is None or protocol != "paper" or cell.status != "differs":
             return None
         return self.causes(cell.published.paper, cell.published.table).get(cell.published.key)
 
     def status(self, cell: CellResult, protocol: str) -> str:
-        """What became of a cell that has a published number, as STATUSES names it; empty for one that has none."""
+        """Return the status of a published cell, as STATUSES names it; empty for other cells."""
         return "shown" if self.cause(cell, protocol) else cell.status

@@ -1,8 +1,7 @@
-"""What a cell opens: its runs beside the published number, where they come from, and the commands that make them."""
+"""Details of a cell: its runs beside the published number, their origin, and the commands that make them."""
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
 from reports.labels import name, side, title
 from reports.origins import Made, ask
-from reports.page.assets import packed
 from reports.page.book import Book, Sheet
 from reports.records import MALFORMED, Records, plain
 
@@ -26,14 +24,14 @@ COST = "training_seconds"
 
 
 class Origins:
-    """Where runs come from, as their records say; each file is read once."""
+    """Provenance of runs, from their records; each file is read once."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
         self._read: dict[str, dict[str, Any]] = {}
 
     def of(self, made: Made) -> dict[str, Any]:
-        """Provenance of a run; empty where its record has none that can be read."""
+        """Return the provenance of a run; empty without a readable one."""
         file = made.run.file
         if file not in self._read:
             try:
@@ -44,7 +42,7 @@ class Origins:
         return self._read[file]
 
     def line(self, made: Made) -> dict[str, Any]:
-        """What the panel says of a run."""
+        """Return the panel's entry of a run."""
         about = self.of(made)
         commit = str(about.get("commit") or "")
         seconds = made.run.value(made.named[0], "", COST)
@@ -60,13 +58,8 @@ class Origins:
         }
 
 
-def script(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> str:
-    """The details of a sheet as a script; compressed JSON."""
-    return packed(json.dumps(details(sheet, book, origins, pages), separators=(",", ":"), allow_nan=False))
-
-
 def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> dict[str, Any]:
-    """Rows, columns and cells of a sheet, and whether its times rank anything; pages maps methods to their pages."""
+    """Return rows, columns and cells of a sheet, and whether times are ranked; pages maps methods to their pages."""
     table = sheet.table
     rows = []
     for i, row in enumerate(table.rows):
@@ -90,7 +83,7 @@ def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]
 
 
 def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> dict[str, Any]:
-    """The runs of a row on a data set, their configuration, and how it differs from that of the row beside it."""
+    """Return the runs of a row on a data set, their configuration, and its difference from the neighbouring row's."""
     table, protocol, row = sheet.table, sheet.protocol, sheet.table.rows[i]
     column = next(column for column in table.columns if column.cell.dataset == dataset)
     configs = table.cell_runs(row, column, protocol) if row.method else []
@@ -114,7 +107,7 @@ def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> 
 
 
 def _beside(sheet: Sheet, i: int, column: Any) -> tuple[str, RunConfig] | None:
-    """The nearest row above with runs, else the nearest below, with one of its configurations."""
+    """Return the nearest row above with runs, else the nearest below, with one of its configurations."""
     rows = sheet.table.rows
     for j in (*range(i - 1, -1, -1), *range(i + 1, len(rows))):
         configs = sheet.table.cell_runs(rows[j], column, sheet.protocol) if rows[j].method else []
@@ -151,14 +144,14 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
 
 
 def sort_key(cell: CellResult) -> str:
-    """What a cell is sorted by: its mean; empty without one."""
+    """Return the sort key of a cell: its mean; empty without one."""
     if math.isinf(cell.mean):
         return "Infinity" if cell.mean > 0 else "-Infinity"
     return "" if math.isnan(cell.mean) else f"{cell.mean:.8g}"
 
 
 def _number(value: Any) -> float | None:
-    """A number with as many digits as anybody reads; None for what is none."""
+    """Round a number to the digits that the panel shows; None for other values."""
     return float(f"{value:.8g}") if isinstance(value, int | float) and math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What the site says of a method: its choices with their equations, all that was measured of it, its ranks."""
+"""Page of a method: its parts with equations, all its measurements, its ranks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ CHOICES = {
     "fit": ("", "what is done to trained parameters before they predict"),
 }
 EQUATIONS = Path(__file__).with_name("equations.csv")
-ALWAYS = 4  # choices that every method makes; the others are shown where a method brings its own
+ALWAYS = 4  # parts that every method has; the others are shown where a method sets them
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One choice of a method: its part, what that is (with the equation and its source), its hyper-parameters."""
+    """Part of a method: its name, its description (with equation and source), its hyper-parameters."""
 
     kind: str
     symbol: str
@@ -49,14 +49,14 @@ class Choice:
 
 @cache
 def equations() -> dict[tuple[str, str], tuple[str, str]]:
-    """Equation and source of parts that have one, by kind and name."""
+    """Return equation and source of parts that have one, by kind and name."""
     with EQUATIONS.open(newline="", encoding="utf-8") as file:
         return {(row["kind"], row["part"]): (row["equation"], row["source"]) for row in csv.DictReader(file)}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell of a method: where it is shown, its texts, and its place among the rows of its column."""
+    """Cell of a method: where it is shown, its texts, and its place among the rows of its column."""
 
     sheet: Sheet
     place: tuple[int, int]
@@ -69,7 +69,7 @@ class Measured:
 
 
 class Methods:
-    """Every method that has a page: those of the catalogue, and those that tables name."""
+    """Methods with a page: the catalogue's, and those named by tables."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -78,7 +78,7 @@ class Methods:
 
     @cached_property
     def pages(self) -> dict[str, str]:
-        """The file of every method's page; names that are spelt alike there get numbers."""
+        """Return the file of every method's page; equal spellings are numbered."""
         found: dict[str, str] = {}
         taken: set[str] = {"index"}
         for each in self.names:
@@ -90,7 +90,7 @@ class Methods:
         return found
 
     def choices(self, method: str) -> list[Choice]:
-        """What a method chooses; nothing for one that is not in the catalogue."""
+        """Return the parts of a method; empty for one that is not in the catalogue."""
         if method not in self.catalogue:
             return []
         known, row = about(), self.catalogue[method]
@@ -110,7 +110,7 @@ class Methods:
         return found
 
     def measured(self, method: str) -> list[Measured]:
-        """Every cell of a method with a value; one that several tables show is listed once."""
+        """Return every cell of a method with a value, without repeats between tables."""
         found: dict[tuple, Measured] = {}
         for sheet, i in self._of.get(method, []):
             for j, cell in enumerate(sheet.result.cells[i]):
@@ -121,7 +121,7 @@ class Methods:
         return list(found.values())
 
     def sheets(self, method: str) -> list[tuple[Sheet, list[str]]]:
-        """The sheets that have values of a method, with the labels of its rows; sheets of the same runs once."""
+        """Return the sheets with values of a method, with the labels of its rows, without repeats of the same runs."""
         shown: dict[Sheet, list[str]] = {}
         for each in self.measured(method):
             label = each.sheet.table.rows[each.place[0]].label
@@ -133,7 +133,7 @@ class Methods:
     def ranked(
         self, method: str, rankings_of: Callable[[Sheet], list[Ranking]]
     ) -> list[tuple[Sheet, Ranking, str, float]]:
-        """The average ranks of a method's rows, sheet by sheet."""
+        """Return the average ranks of a method's rows, sheet by sheet."""
         return [
             (sheet, found, label, rank)
             for sheet, labels in self.sheets(method)
@@ -143,7 +143,7 @@ class Methods:
         ]
 
     def costs(self, method: str) -> list[tuple[Sheet, list[str]]]:
-        """The sheets on which quality can be shown against cost: those with times of this method and of another."""
+        """Return the sheets with times of this method and of another, for plots of quality against cost."""
         return [
             (sheet, labels)
             for sheet, labels in self.sheets(method)

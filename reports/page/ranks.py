@@ -14,17 +14,17 @@ from benchmarks.records.store import COSTS
 from reports.labels import RANK, direction, name
 from reports.page.book import Sheet
 
-FEWEST = 3  # rows, and data sets: fewer give no Friedman test
+FEWEST = 3  # fewest rows, and data sets, for a Friedman test
 LEVEL = 0.05
-INK = "#010203"  # becomes the colour of the text around a diagram
+INK = "#010203"  # replaced by the colour of the text around a diagram
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows by their average rank for one metric; datasets are the blocks, columns how many columns they have.
+    """Rows by their average rank for one metric; datasets are the blocks, columns the number of columns.
 
-    p: of Friedman's test that all rows are alike; difference: the critical one at LEVEL. Both None where there are too
-    few rows or data sets to tell; diagram is then empty, else SVG.
+    p: Friedman's test that all rows are equal; difference: the critical one at LEVEL. Both are None with too few rows
+    or data sets; diagram is then empty, else SVG.
     """
 
     metric: str
@@ -38,7 +38,7 @@ class Ranking:
 
 
 def rankings(sheet: Sheet) -> list[Ranking]:
-    """One ranking for every metric of a sheet that has a better side and two rows to compare."""
+    """Return one ranking for every metric of a sheet with a better side and at least two rows."""
     metrics = dict.fromkeys(column.cell.metric for column in sheet.table.columns)
     asked = [m for m in metrics if direction(m) and m not in COSTS and not m.startswith(RANK)]
     return [found for metric in asked if (found := _ranking(sheet, metric)) is not None]
@@ -74,7 +74,7 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
 
 
 def _complete(whole: np.ndarray, datasets: list[str]) -> tuple[list[int], list[str]]:
-    """The rows, and the data sets that all of them have, that make the largest full rectangle [data sets, rows]."""
+    """Return the rows, and the data sets that all of them have, of the largest full rectangle [data sets, rows]."""
     best: tuple[list[int], list[str]] = [], []
     for fewest in range(1, len(datasets) + 1):
         rows = [i for i in range(whole.shape[1]) if whole[:, i].sum() >= fewest]
@@ -85,14 +85,15 @@ def _complete(whole: np.ndarray, datasets: list[str]) -> tuple[list[int], list[s
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks of rows in every column, the smallest 1; equal ones share theirs."""
+    """Return ranks of rows in every column, the smallest 1; equal values share theirs."""
     from scipy.stats import rankdata
 
     return rankdata(values, axis=0)
 
 
 def critical_difference(rows: int, blocks: int) -> float:
-    """Nemenyi's: average ranks that are further apart differ at LEVEL (Demsar 2006, sec. 3.2.2)."""
+    """Nemenyi's critical difference: average ranks that differ by more are different at LEVEL (Demsar 2006, sec.
+    3.2.2)."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(1 - LEVEL, rows, 1e6)) / math.sqrt(2) * math.sqrt(rows * (rows + 1) / 6 / blocks)
@@ -106,7 +107,7 @@ def _tested(blocks: np.ndarray, labels: list[str]) -> dict[str, Any]:
 
 
 def _diagram(blocks: np.ndarray, labels: list[str]) -> str:
-    """The diagram as SVG whose ink is the colour of the text around it."""
+    """Return the diagram as SVG in the colour of the text around it."""
     import pandas
     import scikit_posthocs
     from matplotlib import rc_context
@@ -114,7 +115,7 @@ def _diagram(blocks: np.ndarray, labels: list[str]) -> str:
     from reports.figures.style import plt
 
     told: list[str] = []
-    for label in labels:  # matplotlib would take what is between two $ for a formula, pandas equal labels for one
+    for label in labels:  # matplotlib reads text between two $ as a formula, pandas equal labels as one
         told.append(label.replace("$", r"\$") + f" #{told.count(label) + 1}" * (label in told))
     ranks = pandas.Series(_ranks(blocks.T).mean(1), index=told)
     pairs = scikit_posthocs.posthoc_nemenyi_friedman(pandas.DataFrame(blocks, columns=told))
@@ -135,5 +136,5 @@ def _diagram(blocks: np.ndarray, labels: list[str]) -> str:
         figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True, bbox_inches="tight")
         plt.close(figure)
     svg = written.getvalue()
-    svg = re.sub(r"font-family: [^;\"]*;|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)  # the page has a font
+    svg = re.sub(r"font-family: [^;\"]*;|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)  # the page's font
     return svg[svg.index("<svg") :].replace(INK, "currentColor").replace("<svg ", '<svg role="img" ', 1)

@@ -1,7 +1,8 @@
-"""The site: every page from its template, the details that scripts read, figures with their numbers."""
+"""Site: pages from templates, details for scripts, figures with their numbers."""
 
 from __future__ import annotations
 
+import json
 import lzma
 import re
 from collections.abc import Iterable, Iterator
@@ -21,23 +22,27 @@ from reports.findings import words as findings_words
 from reports.findings.page import of_book
 from reports.findings.verdicts import MEANINGS
 from reports.labels import name as metric_name
+from reports.marks import bold
 from reports.origins import ask
 from reports.page import assets
 from reports.page.book import Book, Sheet
-from reports.page.details import Origins, script, sort_key
+from reports.page.compare import comparisons
+from reports.page.details import Origins, details, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
+from reports.page.search import entries
 from reports.page.slim import slim
 from reports.protocols.filled import filled_lines
 from reports.records import Records
+from reports.significance import RULE
 from reports.statuses import STATUSES
 from reports.tried import Differences
 from reports.tried_page import cause, listed, told
 
-MADE = ".made"  # names the files of the last time, so that those that are made no more can go
-LARGE = 20_000  # bytes of numbers that are compressed
-MOST = 12_000_000  # bytes that a site should have
-NAMED = 5  # of the largest files of one that has more
+MADE = ".made"  # lists the files of the last time, so that obsolete ones can be removed
+LARGE = 20_000  # from this number of bytes on, numbers are compressed
+MOST = 12_000_000  # largest size of a site in bytes
+NAMED = 5  # largest files named if it is larger
 NEWEST = 12
 PAPERS = {
     "pequignot2020": "Implicit variational inference: the parameter and the predictor space",
@@ -50,7 +55,7 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Site:
-    """What was written: the first page, how many pages, the bytes of every file, and what is not counted, and why."""
+    """Result: the start page, number of pages, bytes of every file, and files that do not count, with reasons."""
 
     start: Path
     pages: int
@@ -59,12 +64,12 @@ class Site:
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """Total bytes of all files."""
         return sum(self.sizes.values())
 
     @property
     def warning(self) -> str:
-        """Which files are the largest, if it is larger than it should be; else empty."""
+        """Name the largest files if the site is too large; else empty."""
         if self.bytes <= MOST:
             return ""
         largest = sorted(self.sizes.items(), key=lambda file: file[1], reverse=True)[:NAMED]
@@ -74,7 +79,7 @@ class Site:
 
 @dataclass(frozen=True)
 class New:
-    """Runs of a method on a data set: when the last one ended, and where they are shown."""
+    """Runs of a method on a data set: the end of the last one, and where they are shown."""
 
     finished: str
     sheet: Sheet
@@ -108,6 +113,7 @@ class _Writer:
             lstrip_blocks=True,
         )
         self.environment.filters |= {
+            "bold": lambda words: Markup(bold(str(escape(words)), r"<b>\1</b>")),
             "coded": coded,
             "formula": formula,
             "slug": slug,
@@ -131,11 +137,9 @@ class _Writer:
         }
 
     def write(self, figures: bool) -> Site:
-        """Everything."""
         self.out.mkdir(parents=True, exist_ok=True)
         drawn = list(self._figures()) if figures else []
-        assets.write(self.out / "assets")
-        self.made += [f"assets/{path.name}" for path in (self.out / "assets").iterdir()]
+        self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
         self._page("index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems)
         grouped = {paper: [f for f in self.findings if f.claim.paper == paper] for paper in PAPERS}
         self._page(
@@ -145,18 +149,24 @@ class _Writer:
             margin=findings_words.margin,
         )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
+        first: dict[tuple[Any, ...], str] = {}  # table by its settings, which several tables may share
         for name, sheets in self.book.sheets.items():
+            settings = tuple(filled_lines(name, self.suite))
             cells = self.differences.of(name) if name in self.book.suite.table_names() else []
             self._page(
                 table_page(name), "table.html", table=sheets[0].table, sheets=sheets, words=_words,
-                settings=list(filled_lines(name, self.suite)), differences=cells, tried=listed(cells, self.differences),
+                settings=settings, alike=first.setdefault(settings, name), differences=cells,
+                tried=listed(cells, self.differences),
             )  # fmt: skip
             for sheet in sheets:
-                self._text(sheet.file, script(sheet, self.book, self.origins, self.methods.pages))
+                self._data(sheet.file, details(sheet, self.book, self.origins, self.methods.pages))
         self._page("methods/index.html", "methods.html", methods=self.methods)
         for method, page in self.methods.pages.items():
             self._page(page, "method.html", method=method, methods=self.methods)
         self._page("figures/index.html", "figures.html", figures=drawn)
+        self._page("compare/index.html", "compare.html", rule=RULE)
+        self._data("data/compare.js", comparisons(self.book, self.methods, table_page))
+        self._data("data/search.js", entries(self.book, self.methods, self.findings, drawn, table_page))
         self._forget()
         sizes = {name: (self.out / name).stat().st_size for name in self.made}
         pages = sum(name.endswith(".html") for name in self.made)
@@ -169,6 +179,10 @@ class _Writer:
         )
         self._text(name, rendered + "\n")
 
+    def _data(self, name: str, found: Any) -> None:
+        """Write what scripts read, as compressed JSON."""
+        self._text(name, assets.packed(json.dumps(found, separators=(",", ":"), allow_nan=False)))
+
     def _text(self, name: str, text: str) -> None:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +190,7 @@ class _Writer:
         self.made.append(name)
 
     def _forget(self) -> None:
-        """Remove what an earlier site had and this one has not."""
+        """Remove files of an earlier site that this one does not have."""
         listed = self.out / MADE
         before = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
         for name in set(before) - set(self.made):
@@ -187,7 +201,7 @@ class _Writer:
             file.write("\n".join(self.made).encode())
 
     def _figures(self) -> Iterator[dict[str, Any]]:
-        """Every figure that has records: its title, its protocol, its files by form."""
+        """Yield every figure with records: its title, its protocol, its files by form."""
         for drawn in draw(list(FIGURES.values()), self.suite, self.records, self.out, forms=(".svg", ".csv")):
             if not drawn.files:
                 continue
@@ -197,7 +211,7 @@ class _Writer:
             packed = numbers.with_suffix(".csv.xz")
             if numbers.stat().st_size > LARGE:
                 packed.write_bytes(lzma.compress(numbers.read_bytes()))
-                numbers.write_bytes(b"")  # what is unchanged is not drawn again, as long as its files are there
+                numbers.write_bytes(b"")  # figures with unchanged records are not drawn again while their files exist
             elif numbers.stat().st_size:
                 packed.unlink(missing_ok=True)
             shown = packed if packed.exists() else numbers
@@ -209,7 +223,7 @@ class _Writer:
             }  # fmt: skip
 
     def _newest(self) -> list[New]:
-        """The runs that ended last, by method and data set."""
+        """Return the runs that ended last, by method and data set."""
         found: dict[tuple[str, str, str], New] = {}
         for sheet in self.book.flat:
             for i, row in enumerate(sheet.table.rows):
@@ -231,23 +245,23 @@ class _Writer:
 
 
 def table_page(name: str) -> str:
-    """The page of a table."""
+    """Return the file of a table's page."""
     return f"tables/{slug(name)}.html"
 
 
 def coded(words: str) -> Markup:
-    """Text in which what stands between two pairs of backquotes is code."""
+    """Convert text between pairs of backquotes to code."""
     parts: Iterable[str] = re.split(r"``(.+?)``", words)
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
 def formula(words: str) -> Markup:
-    """An equation in which letters after an underscore are below the line."""
+    """Convert letters after underscores in an equation to subscripts."""
     parts = re.split(r"_(\w+|\{[^}]*\})", words)
     below = Markup("<sub>{}</sub>")
     return Markup("").join(below.format(part.strip("{}")) if i % 2 else escape(part) for i, part in enumerate(parts))
 
 
-def _words(sheet: Sheet) -> dict[str, list[str]]:
+def _words(sheet: Sheet) -> dict[str, Any]:
     """What stands under a table: its caption and its notes, as in every other form."""
     return {"caption": caption(sheet.result), "notes": notes(sheet.result), "problems": sheet.result.problems}

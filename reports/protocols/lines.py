@@ -7,7 +7,6 @@ with placeholders as ``{parts.training.optimiser.lr}``, which :mod:`reports.prot
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.suite import Suite
 from fvi_core.spelling import nearest
+from reports.lists import lines_of, several
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("tables", "rows", "setting", "paper", "code", "ours", "why")
@@ -56,24 +56,10 @@ def load(folder: Path = FOLDER) -> tuple[Line, ...]:
 def _read(paper: str, path: Path) -> Iterable[Line]:
     if paper not in published.papers():
         raise InvalidSettings(f"{path}: no paper is called {paper!r}; {nearest(paper, published.papers())}")
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
-        header = tuple(next(lines, ()))
-        if header != COLUMNS:
-            raise InvalidSettings(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
-        for cells in lines:
-            yield _line(paper, cells, f"{path.name}, line {lines.line_num}")
-
-
-def _line(paper: str, cells: list[str], where: str) -> Line:
-    if len(cells) != len(COLUMNS):
-        raise InvalidSettings(f"{where}: expected {len(COLUMNS)} columns, found {len(cells)}")
-    found = {name: cell.strip() for name, cell in zip(COLUMNS, cells)}
-    for name in COLUMNS:
-        if not found[name] and name not in MAY_BE_EMPTY:
-            raise InvalidSettings(f"{where}: {name} is empty; write - where a source says nothing")
-    tables, rows = found.pop("tables").split(), found.pop("rows").split(";")
-    return Line(paper, tuple(tables), tuple(filter(None, map(str.strip, rows))), **found, where=where)
+    hint = "; write - where a source says nothing"
+    for found, where in lines_of(path, COLUMNS, InvalidSettings, MAY_BE_EMPTY, hint):
+        tables, rows = several(found.pop("tables"), None), several(found.pop("rows"))
+        yield Line(paper, tables, rows, **found, where=where)
 
 
 def check(lines: Iterable[Line], suite: Suite) -> None:

@@ -1,6 +1,6 @@
 """Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
 
-What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "nan",
+What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "exit", "nan",
 "die", "partial", "see" (which GPU), "wait" (until a file called go appears in the state folder), "save" (until it is
 asked to stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
 """
@@ -127,6 +127,8 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     if todo["do"] == "mute":
         print("lone \ud800")
         raise Mute(configs[0]["seed"])
+    if todo["do"] == "exit":
+        raise SystemExit(0)
     if todo["do"] == "die" and configs[0]["seed"] == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     if todo["do"] == "once" and not (Path(state) / "tried").exists():

@@ -221,6 +221,19 @@ def test_only_who_may_write_in_a_folder_can_hold_its_lock(tmp_path, folder, lock
         assert stat.S_IMODE((path / files.LOCK).stat().st_mode) == lock
 
 
+def test_a_pipe_in_place_of_a_lock_or_a_log_is_not_waited_for(tmp_path):
+    for name in (files.LOCK, "job.err"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(OSError, match=files.LOCK), files.locked(tmp_path):
+        pass
+    assert files.tail(tmp_path / "job.err") == files.tail(tmp_path / "none") == ""
+
+
+def test_of_a_log_the_end_is_read(tmp_path):
+    (tmp_path / "job.err").write_bytes(b"begin\n" + b"\xff" * 10 + b"end\n")
+    assert files.tail(tmp_path / "job.err", 6) == "\ufffd\ufffdend\n"
+
+
 def test_waiting_for_a_lock_says_for_whom_and_ends(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(files, "NOTICE", 0.02)
     with files.locked(tmp_path), files.locked(tmp_path, patience=0.05) as mine:

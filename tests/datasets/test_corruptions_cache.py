@@ -114,7 +114,7 @@ def test_a_full_disk_costs_only_time(path: Path, monkeypatch: pytest.MonkeyPatch
         write(*where) if room else write(Full(), *where[1:])
 
     monkeypatch.setattr(cache, "_write", until_full)
-    with pytest.warns(UserWarning, match="severity-1.npy: cannot be kept .No space left on device., and will be made"):
+    with pytest.warns(UserWarning, match="severity-1.npy: cannot be written .No space left on device.; these images"):
         assert np.array_equal(SeverityFile(path, SHAPE).images(ALL, Maker()), EVERY)
 
 

@@ -176,7 +176,7 @@ def test_other_test_images_are_kept_apart(places: tuple[Path, Path]) -> None:
 
 def test_a_cache_that_cannot_be_written_costs_only_time(places: tuple[Path, Path], write: Callable) -> None:
     write(places[0].parent, places[0].name, b"a file where the folder should be")
-    with pytest.warns(UserWarning, match="severity-4.npy: cannot be kept .*, and will be made again"):
+    with pytest.warns(UserWarning, match="severity-4.npy: cannot be written .*; these images will be made again"):
         images, _ = read("contrast", 4)
     assert np.array_equal(images.transpose(0, 2, 3, 1), corrupt(photos()[:N], "contrast", 4))
 

@@ -92,7 +92,7 @@ def test_a_bad_file_is_reported_and_the_next_place_used(
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, os.pathsep.join([str(places[1]), str(second)]))
     write(places[1], NAME, bad)
     write(second, NAME, CONTENT)
-    with pytest.warns(UserWarning, match=f"{NAME}: {fault}; looking elsewhere"):
+    with pytest.warns(UserWarning, match=f"{NAME}: {fault}; trying the next place"):
         assert fetch.locate(NAME) == second / NAME
 
 

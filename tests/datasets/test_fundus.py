@@ -117,7 +117,7 @@ def changed(old: bytes, new: bytes) -> Files:
 
 USAGE = replaced(eyepacs(official=True), "tion.csv", b"Public", b"Other")
 REFUSED = {
-    "no image": (without(eyepacs(), "10_left.jpeg"), "1 graded in .*trainLabels.csv and not there, 10_left.jpeg first"),
+    "no image": (without(eyepacs(), "10_left.jpeg"), "1 graded in .*trainLabels.csv and missing, 10_left.jpeg first"),
     "no grade": (changed(b"10_left,0\n", b""), "1 there without a grade in .*, 10_left.jpeg first"),
     "empty grade": (changed(b"10_left,0", b"10_left,"), "a grade from 0 to 4 .* found '' of '10_left'"),
     "high grade": (changed(b"10_left,0", b"10_left,5"), "found '5' of '10_left'"),
@@ -156,7 +156,7 @@ def test_fetching_says_what_a_user_has_to_get(places: tuple[Path, Path], capsys:
 
     assert main(["fetch", "aptos"]) == 0
     said = capsys.readouterr().out
-    assert "aptos: not at hand. It is not fetched: get Kaggle's aptos2019" in said
+    assert "aptos: not available. It is not fetched: get Kaggle's aptos2019" in said
 
 
 def test_prepared_folders_are_said_to_be_missing(lay: Lay) -> None:

@@ -44,7 +44,10 @@ def test_idx_gives_what_was_written(tmp_path: Path, write: Callable, grey: np.nd
         (lambda whole: gzip.compress(b"\x00\x00\x0d" + whole[3:]), "header 00000803 .*found 00000d03"),
         (lambda whole: gzip.compress(whole[:9]), r"expected shape \(7, 3, 2\), found \(\)"),
         (lambda whole: gzip.compress(whole[:-1]), "expected 42 values, found 41: the file is truncated"),
-        (lambda whole: gzip.compress(whole + b"\x00"), "expected 42 values, found 43: the file goes on after its end"),
+        (
+            lambda whole: gzip.compress(whole + b"\x00"),
+            "expected 42 values, found 43: the file continues after its end",
+        ),
         (lambda whole: gzip.compress(idx_file(np.zeros((6, 3, 2), np.uint8))), r"shape \(7, 3, 2\), found \(6, 3, 2\)"),
         (lambda whole: gzip.compress(idx_file(np.zeros(7, np.uint8))), "header 00000803 .*found 00000801"),
     ],

@@ -231,6 +231,36 @@ def test_axes_that_only_the_other_order_explains_are_refused(tmp_path, shape, la
     assert datasets.load("pictures").train.x.shape[1:] == (min(shape), 12, 12)
 
 
+def test_scales_that_do_not_belong_together_are_refused(tmp_path):
+    bytes_, labels = np.random.RandomState(0).randint(0, 255, (20, 8, 8, 3)).astype(np.uint8), np.arange(20) % 2
+    for name, x in (
+        ("train", bytes_ / 255),
+        ("test", bytes_.astype(float)),
+        ("bytes", bytes_),
+        ("wide", bytes_ * 1e300),
+    ):
+        np.savez(tmp_path / "any.npz", images=x, labels=labels)
+        (tmp_path / "any.npz").rename(tmp_path / f"{name}.NPZ")
+
+    def loaded(train, test, **options):
+        registry.ENTRIES.pop("pictures", None)
+        paths = {"train": tmp_path / f"{train}.NPZ", "test": tmp_path / f"{test}.NPZ"}
+        add_images(tmp_path, **paths, **options)
+        return datasets.load("pictures")
+
+    assert loaded("bytes", "bytes", mean=(0.5,) * 3, std=(1.0,) * 3).pixels
+    with pytest.raises(
+        BadData, match="test.NPZ: expected images on the scale of the training images, up to 0.99.*, found"
+    ):
+        loaded("train", "test")
+    with pytest.raises(BadData, match="bytes.NPZ: expected mean and std of bytes / 255, at most 1, found 125"):
+        loaded("bytes", "bytes", mean=(125.0,) * 3, std=(60.0,) * 3)
+    with pytest.raises(ValueError, match="data set pictures: expected std above 0, found 0"):
+        loaded("bytes", "bytes", mean=(0.5,) * 3, std=(0.0,) * 3)
+    with pytest.raises(BadData, match="wide.NPZ: expected finite numbers, found inf at .*; correct the file, or how"):
+        loaded("wide", "wide")
+
+
 def test_wide_whole_numbers_are_refused_with_what_to_do(tmp_path):
     for subset in ("train", "test"):
         np.savez(tmp_path / f"{subset}.npz", images=np.zeros((6, 5, 5), np.uint16), labels=np.arange(6) % 2)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from fvi_core.families.base import DrawnNetworks, Family, NotSupported
-from fvi_core.networks import BUFFER, KEPT, Network, Parameters
+from fvi_core.held import BUFFER, trained_names
+from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.registry import DIVERGENCES, FAMILIES, UnknownPart
 from tests.fvi_core import small
@@ -71,7 +72,7 @@ class FamilyContract:
 
     def test_a_gradient_reaches_every_parameter(self):
         parameters = {k: v for k, v in self.parameters().items() if not k.startswith(BUFFER)}
-        trained = {k: v.requires_grad_() for k, v in parameters.items() if not k.startswith(KEPT)}
+        trained = {name: parameters[name].requires_grad_() for name in trained_names(parameters)}
         self.draw(parameters)(small.inputs(R, N)).square().sum().backward()
         for name, value in trained.items():
             assert value.grad is not None and value.grad.reshape(R, -1).any(1).all(), name
@@ -142,7 +143,9 @@ class DivergenceContract:
         return model.family.init(model.network, small.streams(R))
 
     def parameters(self, model: Model) -> Parameters:
-        return {k: v.requires_grad_(not k.startswith(KEPT)) for k, v in self.start(model).items()}
+        start = self.start(model)
+        names = trained_names(start)
+        return {k: v.requires_grad_(k in names) for k, v in start.items()}
 
     def value(self, model: Model, parameters: Parameters, replicas: range = range(R)):
         data = small.training_data(R, N, self.outputs)

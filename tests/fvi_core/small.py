@@ -11,12 +11,11 @@ import fvi_core.divergences
 import fvi_core.fits
 import fvi_core.priors  # noqa: F401
 from fvi_core.contexts import ContextSource
-from fvi_core.data import TrainingData
+from fvi_core.data import TrainingData, TrainingSet
 from fvi_core.divergences.base import Step
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model, Weight
-from fvi_core.priors.base import TrainingSet
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, PRIORS
 

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import torch
 
-from fvi_core.fitting import PREFIX, FitData
+from fvi_core.families.base import FitData
+from fvi_core.fitting import PREFIX
 from fvi_core.optimisers import ScheduleState
 from fvi_core.stack import subset_of
 from tests.fvi_core import small

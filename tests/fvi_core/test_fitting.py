@@ -8,12 +8,13 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
+from fvi_core.blocks import rows_at_once
 from fvi_core.data import TrainingData
-from fvi_core.families.base import Family, NotSupported
+from fvi_core.families.base import Family, FitData, NotSupported
 from fvi_core.fits.temperature import golden_section
-from fvi_core.fitting import FitData, own_of, rows_at_once
+from fvi_core.held import Held
 from fvi_core.images import Scale
-from fvi_core.likelihoods import Gaussian, split_parameters
+from fvi_core.likelihoods import Gaussian
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small
 
@@ -69,13 +70,14 @@ def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
         )
 
     model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.training_data(1, N)
-    monkeypatch.setattr(Gaussian, "fit", told("likelihood"))
-    monkeypatch.setattr(Family, "fit", told("family"))
+    noise = {"rho": torch.full((1,), 7.0)}
+    monkeypatch.setattr(Gaussian, "estimate_noise", lambda *_: noise)
+    monkeypatch.setattr(Family, "condition", told("family"))
     monkeypatch.setattr(type(model.fit), "__call__", told("part"))
-    found = model.fitted(trained(model, data), data, small.streams(1))
-    assert [name for name, _ in seen] == ["likelihood", "family", "part"]
-    assert "fit/likelihood" in seen[1][1] and {"fit/likelihood", "fit/family"} <= seen[2][1].keys()
-    assert own_of(found)[1].keys() == {"likelihood", "family", "part"}
+    found = model.after_training(trained(model, data), data, small.streams(1))
+    assert [name for name, _ in seen] == ["family", "part"]
+    assert all(torch.equal(parameters["likelihood/rho"], noise["rho"]) for _, parameters in seen)
+    assert "fit/family" in seen[1][1] and Held.of(found).fit.keys() == {"family", "part"}
 
 
 def test_values_in_pieces_are_those_of_one_draw(monkeypatch):
@@ -85,7 +87,7 @@ def test_values_in_pieces_are_those_of_one_draw(monkeypatch):
     )
     parameters, fitting = trained(model, data), fitting_of(data, small.model({"family": {"name": "mean_field"}}))
     whole = list(fitting.functions_at(parameters, small.streams(1), 6))
-    monkeypatch.setattr("fvi_core.fitting.CHUNK", 6 * model.network.width * 4)
+    monkeypatch.setattr("fvi_core.blocks.CHUNK", 6 * model.network.width * 4)
     pieces = list(fitting.functions_at(parameters, small.streams(1), 6))
     assert len(whole) == 1 and [p.shape[2] for p in pieces] == [4, 4, 4, 4, 4, 3] and torch.is_grad_enabled()
     torch.testing.assert_close(torch.cat(pieces, 2), whole[0])
@@ -120,11 +122,11 @@ def test_a_residual_network_in_pieces_is_the_whole():
 def test_members_of_an_ensemble_are_fitted_each():
     parts = {"family": {"name": "ensemble", "base": {"name": "exact_gp"}, "size": 3, "joint": True}}
     model, data = small.model(parts), small.training_data(1, N)
-    fitted = model.fitted(trained(model, data), data, small.streams(1))
+    fitted = model.after_training(trained(model, data), data, small.streams(1))
     assert fitted["train/x"].shape == (1, 3, N, 2) and fitted["train/noise"].shape == (1, 3)
     x = small.inputs(1, 4)
     alone = small.model({"family": {"name": "exact_gp"}})
-    own = alone.fitted(trained(alone, data), data, small.streams(1))
+    own = alone.after_training(trained(alone, data), data, small.streams(1))
     mean, variance = alone.marginals(own, x)
     f = model.functions(fitted, 9000, small.streams(1))(x)
     assert ((f.mean(1) - mean).abs() < 6 * (variance / 9000).sqrt()).all()
@@ -133,7 +135,7 @@ def test_members_of_an_ensemble_are_fitted_each():
 def test_an_exact_process_needs_gaussian_noise():
     model, data = small.model({"family": {"name": "exact_gp"}}, 2), small.training_data(1, N, 2)
     with pytest.raises(NotSupported, match="'exact_gp' needs Gaussian noise, which likelihood 'categorical' has not"):
-        model.fitted(trained(model, data), data, small.streams(1))
+        model.after_training(trained(model, data), data, small.streams(1))
 
 
 @pytest.mark.parametrize("validation", [9, 0])
@@ -147,7 +149,7 @@ def test_the_temperature_is_that_of_scipy(family, validation):
     x, y = data.validation[0] if validation else (data.x[0], data.y[0])
     y.copy_(model.family.functions(model.network, parameters, 7, small.streams(1))(x[None])[0].mean(0).argmax(-1))
     y[::4] = (y[::4] + 1) % 3  # mostly right, so that the best temperature is neither zero nor infinite
-    fitted = model.fitted(parameters, data, small.streams(1))
+    fitted = model.after_training(parameters, data, small.streams(1))
     f = model.family.functions(model.network, parameters, 7, small.streams(1).child("temperature"))(x[None])[0].numpy()
 
     def loss(log_temperature):
@@ -172,7 +174,7 @@ def test_the_minimum_of_each_replica_is_its_own():
 def test_a_temperature_is_for_classes():
     model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.training_data(1, N)
     with pytest.raises(ValueError, match="fit 'temperature': it divides the logits of classes, found a regression"):
-        model.fitted(trained(model, data), data, small.streams(1))
+        model.after_training(trained(model, data), data, small.streams(1))
     with pytest.raises(ValueError, match="expected samples 1 or more and most above 1, found 0 and 100"):
         FITS.build({"name": "temperature", "samples": 0})
 
@@ -184,8 +186,8 @@ def test_a_fit_of_the_noise_leaves_the_family_alone():
     }
     model, data = small.model(parts), small.training_data(1, N)
     before = trained(model, data)
-    after = model.fitted(before, data, small.streams(1))
-    assert all(torch.equal(after[name], value) for name, value in split_parameters(before)[0].items())
+    after = model.after_training(before, data, small.streams(1))
+    assert all(torch.equal(after[name], value) for name, value in Held.of(before).family.items())
     f = model.functions(after, 2, small.streams(1))(data.x)[..., 0].mean(1)
     torch.testing.assert_close(model.noise_std(after), (data.y - f).square().mean(1).sqrt())
-    assert FAMILIES.build(parts["family"]).fit(after, fitting_of(data, model)).keys() == after.keys()
+    assert FAMILIES.build(parts["family"]).condition(after, fitting_of(data, model)).keys() == after.keys()

@@ -247,7 +247,7 @@ class Interrupted(Dataset):
 def test_ctrl_c_leaves_what_was_trained():
     loader = DataLoader(Interrupted(75), batch_size=5)
     options = {"stream": True, "epochs": 1000, "progress": False, "optimiser": {"name": "adam", "lr": 0.05}}
-    with pytest.warns(UserWarning, match=r"stopped in epoch \d of 1000: the posterior is that of then"):
+    with pytest.warns(UserWarning, match=r"stopped in epoch \d of 1000: the posterior has these parameters"):
         posterior = fvi.fit(regressor(), loader, "MFVI", **options)
     assert 4 <= len(posterior.loss) <= 6 and torch.isfinite(posterior.predict(line(10)[0]).values).all()
     with pytest.raises(KeyboardInterrupt):  # nothing is trained yet

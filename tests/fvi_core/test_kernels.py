@@ -170,5 +170,5 @@ def test_fields_have_the_covariance_of_derivatives_of_processes_by_autograd(fiel
 def test_fields_of_gradients_name_what_they_need():
     with pytest.raises(ValueError, match="kernel 'helmholtz': field 'curl' is not known; did you mean 'curl_free'"):
         KERNELS.build({"name": "helmholtz", "field": "curl"})
-    with pytest.raises(ValueError, match="rotated gradients are of 2 features, found 3"):
+    with pytest.raises(ValueError, match="rotated gradients need 2 features, found 3"):
         KERNELS.build({"name": "helmholtz"}).init(1, 3)

@@ -2,13 +2,11 @@ import dataclasses
 import json
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from fvi_core.fitting import FitData
-from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian, join_parameters, split_parameters
+from fvi_core.likelihoods import LIKELIHOODS, Categorical, Gaussian
 from fvi_core.registry import UnknownPart
 from fvi_core.training import Training
 from tests.fvi_core import small
@@ -133,10 +131,7 @@ def test_data_term_is_the_mean_log_density_of_each_replica():
 
 def fitted(likelihood, params, f, y):
     """The likelihood's parameters after a fit to functions of these values."""
-    family = SimpleNamespace(functions=lambda *_: lambda x: f, pointwise=True)
-    network = SimpleNamespace(width=1, residual=False)
-    fitting = FitData(network, family, likelihood, torch.zeros(*y.shape, 1), y, small.streams(len(y)))
-    return split_parameters(likelihood.fit(join_parameters({}, params), fitting))[1]
+    return likelihood.estimate_noise(params, iter(f.split(2, 2)), y)
 
 
 def test_residual_noise_is_trained_on_the_error_and_calibrated_to_the_residuals():
@@ -185,7 +180,9 @@ def test_vectors_are_trained_on_and_predicted():
     assert all(t.loss[-1] < t.loss[0] for t in trained)
     alone = options.start(model, small.one(both, 1), small.streams(3).subset([1])).run()[0]
     assert alone.loss == trained[1].loss
-    f = model.functions(model.fitted(alone.parameters, both.of(1), small.streams(1)), 5, small.streams(1))(data.x[1:2])
+    f = model.functions(model.after_training(alone.parameters, both.of(1), small.streams(1)), 5, small.streams(1))(
+        data.x[1:2]
+    )
     assert f.shape == (1, 5, 10, 2)
 
 

@@ -9,14 +9,13 @@ import torch
 
 from fvi_core import methods
 from fvi_core.contexts import ContextSource
-from fvi_core.data import TrainingData, take
+from fvi_core.data import TrainingData, TrainingSet, take
 from fvi_core.divergences.base import Step
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.held import Held
 from fvi_core.kernels import Kernel
-from fvi_core.likelihoods import split_parameters
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
-from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import KERNELS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -177,7 +176,7 @@ def test_an_exact_process_maximises_its_evidence():
 
 
 def test_parameters_of_the_likelihood_are_told_from_those_of_the_family():
-    family, noise = split_parameters({"mean/a": 1, "likelihood/rho": 2})
+    family, noise, _ = Held.of({"mean/a": 1, "likelihood/rho": 2})
     assert (family, noise) == ({"mean/a": 1}, {"rho": 2})
 
 
@@ -245,7 +244,7 @@ def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, sample
     data = TrainingData(DESIGN[None], TARGETS[None], -ends, ends)
     training = Training(300, 8, {"name": "adam", "lr": 0.1}, {"name": "cosine"}, samples, dtype="float64")
     trained = Trainer(model, training, data, small.streams(1)).run()[0]
-    means, log_vars = model.family.gaussian_weights(split_parameters(trained.parameters)[0])
+    means, log_vars = model.family.gaussian_weights(Held.of(trained.parameters).family)
     features = torch.cat([DESIGN, torch.ones(8, 1, dtype=torch.float64)], 1)
     precision = features.T @ features / NOISE**2 + torch.eye(3, dtype=torch.float64) / VARIANCE
     covariance = torch.linalg.inv(precision)
@@ -292,9 +291,9 @@ def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
         training = Training(400, 25, {"name": "adam", "lr": 0.05}, {"name": "cosine"}, samples, dtype="float64")
         trained = Trainer(model, training, TrainingData(x, y, -ends, ends), small.streams(1)).run()[0]
         with torch.no_grad():
-            f = model.family.functions(model.network, split_parameters(trained.parameters)[0], 1000, small.streams(1))(
-                grid
-            )[..., 0]
+            f = model.family.functions(model.network, Held.of(trained.parameters).family, 1000, small.streams(1))(grid)[
+                ..., 0
+            ]
         errors[name] = ((f.mean(1) - mean).square().mean().sqrt(), (f.std(1) - variance.sqrt()).square().mean().sqrt())
     assert errors["GFSVI"][0] < 0.8 * errors["MFVI"][0], errors
     assert errors["GFSVI"][1] < 0.6 * errors["MFVI"][1], errors

@@ -259,7 +259,7 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
     )
     assert "or uninstall outsider" in broken.stderr
     (tmp_path / "outsider.py").unlink()
-    assert "names the module outsider, which is not there" in listed(tmp_path).stderr
+    assert "names the module outsider, which does not exist" in listed(tmp_path).stderr
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ class Silent(Exception):
     ("words", "spelled"),
     [
         ("Σ-VI", r"\Sigma-VI"), ("Δ-VI", r"\Delta-VI"), ("λ", r"\lambda"), ("ά", r"\alpha'"), ("Rényi", "Re'nyi"),
-        ("Re\u0301nyi", "Re'nyi"), ("“a” ‘b’", "\"a\" 'b'"), ("x² ₂", "x^2 _2"), ("½ … −1 — –", "1/2 ... -1 - -"),
+        ("Re\u0301nyi", "Re'nyi"), ("“a” ‘b’", "\"a\" 'b'"), ("x² ₂", "x^2 _2"), ("½ … −1 — –", "1/2 ... -1 --- --"),
+        ("A–B", "A--B"),
         ("中\udc80", r"\u4e2d\udc80"), ("0.1 ± 2", "0.1 +- 2"), ("a\\b", "a\\b"),
     ],
 )  # fmt: skip
@@ -47,6 +48,14 @@ def test_streams_take_every_character_and_keep_columns(encoding: str, printed: s
         print("Σ “é” 1 ± 2 ─")
         print("\udc80")
     assert written.getvalue().decode(encoding) == f"{printed}\n\\udc80\n"
+
+
+def test_names_with_dashes_stay_apart_and_empty_cells_keep_their_width(monkeypatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    with streams():
+        print("A–B A—B A-B | — |")
+    assert written.getvalue() == b"A--B A---B A-B | - |\n"
 
 
 def test_every_error_has_words_that_can_be_printed() -> None:

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import fvi_core.kernels  # noqa: F401  (registers its parts)
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.labels import milios_targets
-from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import KERNELS, PRIORS
 from tests.fvi_core import small
 from tests.fvi_core.test_linearisation import jacobian
@@ -69,7 +69,7 @@ def test_features_may_follow_the_mean_of_the_family_as_constants():
             assert torch.equal(found, expected) and not found.requires_grad
     given = {"any": X}
     assert fixed.following(given, lambda: mean) is given
-    with pytest.raises(NotSupported, match="features 'current' are those of a step"):
+    with pytest.raises(NotSupported, match="features 'current' need a training step"):
         prior.moments(NETWORK, {}, X, "full")
 
 
@@ -176,7 +176,9 @@ def test_views_that_a_prior_does_not_have_are_named():
 
 def test_a_kernel_of_gradients_wants_as_many_outputs_as_features():
     prior = PRIORS.build({"name": "gaussian_process", "kernel": {"name": "helmholtz"}, "parameters": {}})
-    with pytest.raises(NotSupported, match="kernel 'helmholtz' is of gradients, found 1 outputs and 2 features"):
+    with pytest.raises(
+        NotSupported, match="kernel 'helmholtz' gives vector fields .gradients., found 1 outputs and 2 features"
+    ):
         prior.moments(small.network(small.TANH, 1), prior.init(NETWORK, {}, TRAIN, small.streams(R)), X, "full")
 
 

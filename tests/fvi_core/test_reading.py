@@ -112,7 +112,7 @@ def test_drawn_points_are_drawn_anew():
     [
         ("GFSVI", HERE, "needs all training data at once"),
         ("HMC", {"epochs": None}, "needs all training data at once"),
-        ("Laplace", {}, "fit 'laplace' takes data in memory: train without it"),
+        ("Laplace", {}, "fit 'laplace' needs data in memory: train without it"),
         ("MAP", {"likelihood": {"name": "residual_gaussian"}}, "'residual_gaussian' is fitted to all training data"),
     ],
 )

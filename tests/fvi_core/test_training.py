@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fvi_core.data import TrainingData
-from fvi_core.likelihoods import split_parameters
+from fvi_core.held import Held
 from fvi_core.networks import Network
 from fvi_core.objective import Weight
 from fvi_core.registry import UnknownPart
@@ -190,7 +190,7 @@ def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves()
     members = small.model(KINDS["Ensemble"]).family.member_streams(small.streams(R).subset([1]))
     data = small.one(small.training_data(R, N, validation=4), 1)
     options = Training(3, 4, ADAM, samples=10, dtype="float64")
-    together, noise = split_parameters(result.parameters)
+    together, noise, _ = Held.of(result.parameters)
     alone = [Trainer(model, options, data, members.subset([m])).run()[0].parameters for m in range(2)]
     for m in range(2):
         for name, value in together.items():
@@ -247,7 +247,7 @@ def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss(objec
     for r in range(R):
         losses = []
         for parameters in unstopped:
-            family, noise = split_parameters(small.one(parameters, r))
+            family, noise, _ = Held.of(small.one(parameters, r))
             x, y = (part.unsqueeze(0) for part in data.validation[r])
             f = model.network({k: v.unsqueeze(1) for k, v in family.items()}, x)
             penalty = sum(w.square().sum().item() for w in family.values()) / (2 * 0.05)
@@ -268,7 +268,7 @@ def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
 
 
 def test_early_stopping_needs_a_validation_part():
-    with pytest.raises(ValueError, match="early stopping, but the data set has no validation subset"):
+    with pytest.raises(ValueError, match="early stopping needs a validation subset"):
         train(KINDS["MAP"], data=small.training_data(R, N, dtype=torch.float32), early_stopping={"patience": 1})
 
 

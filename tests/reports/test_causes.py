@@ -58,5 +58,5 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
 def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "causes.csv"
     file.write_text(text)
-    with pytest.raises(BenchmarkError, match="expected the columns paper,table,method"):
+    with pytest.raises(BenchmarkError, match="expected the columns paper,table,method|line 2: shown_by is empty"):
         load(file)

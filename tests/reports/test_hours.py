@@ -49,8 +49,8 @@ def test_what_lacks_costs_the_median_of_its_kind() -> None:
 def test_nothing_recorded_says_nothing_and_a_gpu_is_named() -> None:
     assert hours([(with_draws(10, 0), None)]).sentence == ""
     said = hours([(with_draws(10, 0), run(0.001, accelerated=True)), (with_draws(10, 1), run(None))]).sentence
-    assert said == "Cost, by their records: 2 runs took less than .01 hours of a core or a GPU."
-    assert hours([(with_draws(10, 0), run(0.5))]).sentence == "Cost, by their records: 1 run took .50 core-hours."
+    assert said == "Cost, by their records: 2 runs took less than 0.01 hours of a core or a GPU."
+    assert hours([(with_draws(10, 0), run(0.5))]).sentence == "Cost, by their records: 1 run took 0.50 core-hours."
 
 
 def test_the_caption_says_it(write: Callable[..., Path]) -> None:

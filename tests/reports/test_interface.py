@@ -51,11 +51,11 @@ def test_a_plan_knows_every_run_and_trains_none(fake, tmp_path, capsys) -> None:
     planned = interface.plan("fake", seeds=3, **fake)
     assert planned.counts["missing"] == 3 and list(planned.runs["seed"]) == [0, 1, 2] and planned.core_seconds == 0
     assert set(planned.runs["status"]) == {"missing"} and len(planned.groups) == 3 and not planned.too_long
-    assert str(planned).startswith("3 runs: 3 missing\nestimate: what 3 runs cost is not known")
+    assert str(planned).startswith("3 runs: 3 missing\nestimate: none for 3 runs")
     assert not list(tmp_path.iterdir())
     told: list[str] = []
     assert len(interface.plan(["fake", "fake-none"], seeds=[0, 9], **fake, say=told.append).plan.runs) == 1
-    assert told == ["--seeds 0,9,: table fake has 5 replicates at protocol smoke, 1 of the 2 asked for are used"]
+    assert told == ["--seeds 0,9,: table fake has 5 replicates at protocol smoke, 1 of 2 requested are used"]
     assert interface.plan("fake", cost=False, **fake).core_seconds is None and capsys.readouterr().out == ""
 
 
@@ -71,7 +71,7 @@ def test_a_run_is_complete_or_says_what_failed(fake, tmp_path) -> None:
 def test_what_takes_days_raises_unless_it_is_wanted_anyway(fake, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(fakes.TABLES, "long", fakes.Table("long", cost=30 * 24 * 3600.0))
     monkeypatch.setattr(Known, "cost", fakes.known_cost)
-    with pytest.raises(interface.TooLong, match=r"not begun: it would take about 165 days here") as raised:
+    with pytest.raises(interface.TooLong, match=r"not started: it would take about 165 days here") as raised:
         interface.run("long", **fake)
     assert raised.value.planned.too_long and not (tmp_path / "state" / "trained").exists()
     assert interface.run("long", seeds=[0], anyway=True, progress=False, **fake).complete
@@ -85,7 +85,7 @@ def test_what_takes_days_raises_unless_it_is_wanted_anyway(fake, tmp_path, monke
         (lambda fake: interface.plan("fake", seeds=0, **fake), "--seeds is '0', expected how many"),
         (lambda fake: interface.run("fake", methods="map2", **fake), "did you mean 'MAP'"),
         (lambda fake: interface.run("fake", **fake | {"executor": "pol"}), "did you mean 'pool'"),
-        (lambda fake: interface.run("fake", **fake | {"executor": "slurm"}), "its jobs go on without this process"),
+        (lambda fake: interface.run("fake", **fake | {"executor": "slurm"}), "its jobs outlive this process"),
         (lambda _: interface.render("digits", "html"), "unknown form 'html'"),
         (lambda _: interface.aggregate("digts"), "did you mean 'digits'"),
         (lambda fake: interface.records(fake["results"], "x.xls"), "expected a file that ends in .csv or .parquet"),

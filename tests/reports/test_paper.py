@@ -68,6 +68,41 @@ def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: py
     assert made.source.with_suffix(".toc").read_text().count("contentsline") > len(printed) + made.figures
 
 
+def test_a_note_stands_once_in_the_paper(
+    write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paper, "draw", lambda *args, **options: [])
+    monkeypatch.setattr(paper, "compile_pdf", lambda source, say: source)
+    results = write("MAP", "boston", {("", "rmse"): [1.0, 2.0]})
+    two = [
+        fake_table(
+            name, (Row("MAP", None, "MAP"),), (Column(Cell("boston", "", "rmse"), "boston"),), n_runs=2,
+            notes={"paper": ("**Both** have this.", f"**Own** of {name}.")},
+        )
+        for name in ("one", "two")
+    ]  # fmt: skip
+    paper.write(FakeSuite(*two), Records(results), tmp_path / "paper", lambda words: None)
+    one, other = ((tmp_path / "paper" / "tables" / f"{name}-paper.tex").read_text() for name in ("one", "two"))
+    assert r"\textbf{Both} have this. \textbf{Own} of one." in one and "stand below" not in one
+    assert "have this" not in other and r"\textbf{Own} of two." in other
+    assert r"Further notes that hold here stand below table \ref{tab:one}." in other
+
+
+def test_page_numbers_know_how_long_the_table_of_contents_is(tmp_path: Path) -> None:
+    sections = "".join(rf"\section{{S{k}}}\label{{s{k}}}\pageref{{s{k}}}\clearpage" + "\n" for k in range(90))
+    source = tmp_path / "long.tex"
+    source.write_text(
+        "\n".join(
+            [r"\documentclass{article}", r"\begin{document}\tableofcontents\clearpage", sections, r"\end{document}"]
+        )
+    )
+    compiled(source, packages=())
+    for made in ("aux", "toc", "pdf"):
+        source.with_suffix(f".{made}").unlink()
+    assert paper.compile_pdf(source, lambda words: None).stat().st_size > 1000
+    assert "may have changed" not in source.with_suffix(".log").read_text(encoding="latin-1")
+
+
 def test_without_pdflatex_the_source_is_written_and_the_message_says_what_to_install(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

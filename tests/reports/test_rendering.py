@@ -252,6 +252,16 @@ def test_what_a_training_said_of_itself_is_a_note_under_the_table(write: Callabl
         assert " ".join(form.split()).count(note) == 1
 
 
+def test_notes_stand_by_kind_with_bold_leads_and_long_paragraphs_in_markdown_alone(tmp_path: Path) -> None:
+    result = aggregate(tables.get("precision"), "paper", Records(tmp_path))
+    form = markdown(result)
+    assert "\n\n### Protocol\n\n- **Settings**: no paper. " in form and "\n\n### Cost\n\n- **Seconds**: " in form
+    assert "\n\n  A ResNet-18 of 8 to 64 channels, SGD with momentum" in form
+    short = latex(result)
+    assert r"\item \textit{Protocol.} \textbf{Settings}: no paper. " in short and "A ResNet-18 of 8" not in short
+    assert "Settings" not in text(result)
+
+
 def test_words_of_others_are_no_markup_in_markdown(write: Callable[..., Path]) -> None:
     """Title, notes, names of rows, columns and reasons."""
     nasty = "<img src=x> *a* |\n# b \\<i> [l](u)"

@@ -27,7 +27,7 @@ FolderOption = Annotated[
 def up(
     folder: FolderOption = cluster.default_folder(),
     cores: Annotated[
-        int | None, typer.Option(min=1, help="of the node, also more than there are; without it those of the machine")
+        int | None, typer.Option(min=1, help="of the node, may exceed the machine's (default: the machine's)")
     ] = None,
     kill_wait: Annotated[int, typer.Option(min=1, help="seconds between SIGTERM and SIGKILL of a job")] = 5,
 ) -> None:

@@ -127,7 +127,7 @@ class Cluster:
         return alive
 
     def _wait(self) -> None:
-        wait_for(self._ready, PATIENCE, f"the node of {self.configuration} to take jobs; sinfo -R says what ails it")
+        wait_for(self._ready, PATIENCE, f"the node of {self.configuration} to take jobs; sinfo -R gives the reason")
 
     def _ready(self) -> bool:
         gone = set(DAEMONS) - set(self.daemons())
@@ -226,7 +226,7 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise ClusterError(f"waited {seconds:g} s in vain for {what}")
+            raise ClusterError(f"waited {seconds:g} s without success for {what}")
         time.sleep(0.05)
 
 

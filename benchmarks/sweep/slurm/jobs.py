@@ -190,22 +190,19 @@ def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun
 def time_is_up(minutes: float, about: str) -> str:
     """Return the reason for a run whose array task reached its time limit, for all who report it."""
     limit = f"its time limit of {minutes:.0f} min" if minutes else "its time limit"
-    return f"its array task came to {limit} ({about}); give it more, as in --slurm time=8:00:00"
+    return f"its array task reached {limit} ({about}); give it more, as in --slurm time=8:00:00"
 
 
 def last_lines(file: Path) -> str:
     """Return the last non-empty lines of a log."""
-    try:
-        said = [line.strip() for line in file.read_text(errors="replace").splitlines()]
-    except OSError:
-        said = []
+    said = [line.strip() for line in files.tail(file).splitlines()]
     return "; ".join([line for line in said if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
 
 
 def note_end(group: RunGroup, run: PendingRun, reason: str, log: Path, same: bool = False) -> None:
     """Record that a run ended with its array task, and whether it can resume; ``same``: replace a guessed reason."""
     if peek(group.state, run.key):
-        reason += "; asked again, it goes on from its checkpoint"
+        reason += "; the next attempt resumes from its checkpoint"
     with contextlib.suppress(OSError):
         Failures(group.state).write(run.config, run.key, reason, log=str(log), same=same)
 

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import files
 from benchmarks.errors import BenchmarkError
 
 TIMEOUT = 60  # longest time of a SLURM command, in seconds
@@ -98,10 +99,7 @@ def end(id_: str, errors: Path) -> End:
     status = told.get("JobState", "")
     if status in ("", "FAILED"):  # without cgroups the controller reports a kill for lack of memory as a plain failure
         marks = MARKS if not status else {"OUT_OF_MEMORY": MARKS["OUT_OF_MEMORY"]}
-        try:
-            text = errors.read_text(errors="replace")
-        except OSError:
-            text = ""
+        text = files.tail(errors)
         found = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
         # The last one counts: a requeued job appends to the same file, and any kill is also logged as a cancellation.
         told_most = [mark for mark in found if mark[1] != "CANCELLED"] or found

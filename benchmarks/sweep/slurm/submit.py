@@ -57,7 +57,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
         "  follow:  make status   (or: squeue --me)",
         f"  logs:    {state}/logs/<run>.log, and of array tasks {folder / 'logs'}",
         f"  cancel:  scancel {job}",
-        "  collect: nothing to do: a run writes its record into results/ as it ends; make the table when you like",
+        "  collect: not needed: every run writes its record into results/ when it ends",
         "  again:   the same command submits only what is neither done nor queued nor running",
     ]
 

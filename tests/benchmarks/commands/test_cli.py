@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -82,16 +81,16 @@ def test_plan_and_dry_run_run_nothing(say, tmp_path):
 def test_run_and_run_again(say):
     assert "5 runs: 5 made now" in say("run", "fake", "--executor", "inprocess")[1]
     status, told = say("run", "fake", "fake-once", "--executor", "inprocess", "--seeds", "2")
-    assert status == 1 and "to go on:" in told
+    assert status == 1 and "to continue:" in told
     assert re.search(r"failed 1: MemoryError \(\S*python -m benchmarks show [0-9a-f-]+\)", told)
     status, told = say("run", "fake")
-    assert status == 0 and "nothing to do" in told and "5 were there" in told
+    assert status == 0 and "nothing to do" in told and "5 already recorded" in told
 
 
 def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
     status, told = say("measure", "fake")
     assert status == 0 and told.startswith("5 runs: 5 not trained\n") and not (tmp_path / "state").exists()
-    assert "5 runs (" in told and "have left neither predictions nor parameters" in told
+    assert "5 runs (" in told and "have neither predictions nor parameters" in told
     say("run", "fake", "--executor", "inprocess", "--seeds", "2")
     assert "5 runs: 2 without predictions and parameters, 3 not trained\n" in say("measure", "fake")[1]
 
@@ -191,7 +190,7 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch):
     assert status == 0 and told.count("fake (smoke): MAP, digits\n") == 2
     assert told.index("metric: digits / accuracy") < told.index("metric: digits / nll")
     status, told = say("explain", "fake", "MAP", "digit", "--protocol", "smoke", "--seeds", "2")
-    assert status == 2 and "column 'digit' of table fake may be any of 2: say which\n" in told
+    assert status == 2 and "column 'digit' of table fake has 2 meanings: choose one\n" in told
     for metric in ("accuracy", "nll"):
         words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1,\n"
         assert words in told and say(*shlex.split(words)[1:])[0] == 0
@@ -322,37 +321,18 @@ def test_explain_averages_what_tables_average(say, monkeypatch):
     assert f"{value:.3f}" not in told
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    """Somebody sits there and gives answers."""
-
-    def answers(*lines: str) -> list[str]:
-        left, asked = list(lines), []
-        for stream in ("stdin", "stdout"):
-            monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
-        monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or left.pop(0))
-        return asked
-
-    return answers
-
-
-def test_on_a_terminal_one_of_several_is_chosen_by_its_number(say, monkeypatch, terminal):
+def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch):
     table = fakes.TABLES["fake"]
     rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
-    asked = terminal("2", "", "3")
     status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 0 and "   1  MAP (wide)\n   2  MAP (deep)\n" in told and "fake (smoke): MAP (deep)" in told
-    for _ in "no", "too large":
-        status, told = say("explain", "fake", "MAP", "accuracy")
-        assert status == 2 and "say which" in told and "explain fake 'MAP (wide)' accuracy\n" in told
-    assert asked == ["which (1 to 2; nothing: none)? "] * 3
+    assert status == 2 and "say which" in told and "explain fake 'MAP (wide)' accuracy\n" in told
 
 
 @pytest.mark.parametrize(
     "words, told",
     [
-        ("explain ake- MAP accuracy", "table 'ake-' may be any of 8: say which\n"),
+        ("explain ake- MAP accuracy", "table 'ake-' has 8 meanings: choose one\n"),
         ("explain fake-stack MAP accuracy", "fake-stacked (smoke): MAP, accuracy\n"),
         ("explain fke MAP accuracy", "unknown table 'fke': did you mean one of these\n"),
         ("explain fake MPA accuracy", "unknown row 'MPA' of table fake: did you mean one of these\n"),
@@ -377,7 +357,7 @@ def test_keys_that_begin_alike_are_told_apart(say, command, tmp_path):
     start = keys[0][:3] + "x"
     folders = ["--results", str(store.root)] + ["--state", str(tmp_path / "state")] * (command == "show")
     status, told = say(command, "", *folders, folders=False)
-    assert status == 2 and "key '' may be any of 5: say which\n" in told
+    assert status == 2 and "key '' has 5 meanings: choose one\n" in told
     assert all(f"benchmarks {command} {key}  # digits, map\n" in told for key in keys)
     status, told = say(command, start, *folders, folders=False)
     assert status == 2 and f"unknown key {start!r}: these begin most like it\n" in told

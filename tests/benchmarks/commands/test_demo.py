@@ -50,13 +50,13 @@ def test_numbers_stand_beside_the_recorded_ones(store, capsys) -> None:
     line = next(line for line in told.splitlines() if line.startswith("MAP     accuracy"))
     now, then, apart = line.removeprefix("MAP     accuracy").strip().replace(" ± ", "±").split()
     assert now == then and apart == "0"
-    assert "Every metric of 5 runs, shown or not, is the same to the last bit" in told
+    assert "Every metric of 5 runs, shown or not, agrees to the last bit" in told
     assert "make table-digits" in told and "make page" in told
     assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
     assert "MAP: 1 run, in" in run(store, capsys, seeds=[0])[0]
 
 
-@pytest.mark.parametrize("cpu, words", [("", "so they should not"), ("Another", "expected between models")])
+@pytest.mark.parametrize("cpu, words", [("", "They should agree"), ("Another", "Processor models round")])
 def test_other_numbers_are_trained_and_not_read(store, capsys, monkeypatch, cpu, words) -> None:
     number = fakes.number
     monkeypatch.setattr(fakes, "number", lambda config: number(config) + (0.01 if config["seed"] == 1 else 0))
@@ -79,7 +79,7 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["demo", "--results", str(store.root)])
     told = capsys.readouterr()
-    assert end.value.code == 130 and "stopped; nothing is kept" in told.out and "Traceback" not in told.err
+    assert end.value.code == 130 and "stopped; nothing was saved" in told.out and "Traceback" not in told.err
     assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""What a sweep says before it begins, and that what takes days does not begin by itself."""
+"""What a sweep says before it begins, and that a sweep of days needs confirmation."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_is_not_known_is_said_and_trained(say, table):
     table("odd", do="once", n=1)
     status, told = say("run", "odd", "--executor", "inprocess")
     assert told.startswith(
-        "estimate: what 1 runs cost is not known\n  not estimated: 1 runs (MAP on digits): no record of these methods"
+        "estimate: none for 1 runs\n  not estimated: 1 runs (MAP on digits): no record of these methods"
     )
     assert "failed 1: MemoryError" in told and status == 1, "it was begun"
 
@@ -93,21 +93,21 @@ def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
     command = ("run", "long", "--executor", "inprocess")
     status, told = say(*command)
     assert status == starting.TOO_LONG == 4 and not (folders[1] / "trained").exists()
-    assert "not begun: it would take about 165 days here; what takes more than 24 h does not begin by itself" in told
+    assert "not started: it would take about 165 days here; sweeps of more than 24 h need confirmation" in told
     for way in ("--protocol short", "--protocol smoke", "--seeds 1", "--executor slurm", "--anyway", "with a GPU"):
         assert way in told
     assert "one seed or split of each row: about 33 days here" in told
     where = ["--results", str(folders[0]), "--state", str(folders[1])]
     assert printed == [[sys.executable, "-m", "reports", "table", "long", "--protocol", "paper", *where]]
     status, told = say(*command, "--anyway")
-    assert status == 0 and "5 runs: 5 made now" in told and "not begun" not in told
+    assert status == 0 and "5 runs: 5 made now" in told and "not started" not in told
 
 
 def test_the_limit_is_wall_time_of_all_workers(say, table):
     table("long", cost=0.6 * DAY)
-    assert say("run", "long", "--workers", "5", "--dry-run")[1].count("not begun") == 0
+    assert say("run", "long", "--workers", "5", "--dry-run")[1].count("not started") == 0
     status, told = say("run", "long", "--workers", "2", "--dry-run")
-    assert status == 0 and "not begun: it would take about 39 h 36 min here" in told
+    assert status == 0 and "not started: it would take about 39 h 36 min here" in told
 
 
 def test_ways_on_are_options_of_make_if_that_was_called(say, table, monkeypatch):

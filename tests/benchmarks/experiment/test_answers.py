@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import zipfile
@@ -38,9 +39,9 @@ def split_of(task: str) -> Split:
     return Split("toy", "1", 0, "", task, C if task == "classification" else 1, Arrays(x, y), Arrays(x, y), box, box)
 
 
-def brought(folder: Path, task: str = "classification", **arrays) -> object:
+def brought(folder: Path, task: str = "classification", y_mean: float = 0.0, y_std: float = 1.0, **arrays) -> object:
     """The predictions of a file of the test set."""
-    split = split_of(task)
+    split = dataclasses.replace(split_of(task), y_mean=y_mean, y_std=y_std)
     test = split.evaluation("test")
     named = {f"test/{name}" if name != "noise_std" else name: array for name, array in arrays.items()}
     np.savez(folder / "mine.npz", **{"test/fingerprint": test.fingerprint, **named})
@@ -108,6 +109,10 @@ LIKE = {
     "probabilities": PROBABILITIES,
     "per cents": 100 * PROBABILITIES,
     "log-probabilities": np.log(PROBABILITIES),
+    "negative log-probabilities": -np.log(PROBABILITIES),
+    "logarithms of probabilities to the base 2": np.log2(PROBABILITIES),
+    "logarithms of probabilities to the base 10": np.log10(PROBABILITIES),
+    "numbers from 0 to 1": 1 / (1 + np.exp(-10 * PROBABILITIES)),
     "probabilities times 255": np.rint(255 * PROBABILITIES),
     "probabilities times 50": np.random.default_rng(3).multinomial(50, PROBABILITIES).astype(float),
     "probabilities with classes before points": SQUARE.T,
@@ -132,7 +137,7 @@ def test_what_goes_under_another_name_is_refused_with_the_right_one(tmp_path, na
     if name == "probabilities":
         brought(tmp_path, probabilities=given)
     else:
-        hint = f"these are {name[:13]}" if name else "name logits '<set>/logits'"
+        hint = f"these are {name[:13]}" if name not in ("", "numbers from 0 to 1") else "name logits '<set>/logits'"
         with pytest.raises(Refused, match=rf"set 'test': probabilities: expected none below 0.*{hint}"):
             brought(tmp_path, probabilities=given)
 
@@ -157,6 +162,7 @@ def test_exchanged_axes_are_named(tmp_path, form):
     [
         (np.full((N, C), -np.inf), "a class above -inf at every point, found 30 points without one"),
         (np.where(np.eye(N, C, dtype=bool), np.inf, 0.0), r"none of \+inf, found 5 points"),
+        (np.full((N, C), -1e200), r"finite numbers up to 1e\+100 in size, found -1e\+200 \(150 such\)"),
         (np.full((N, C), "a"), "test/logits: expected numbers, found 150 values of <U1"),
         (np.zeros((N, C), complex), "expected numbers"),
     ],
@@ -224,6 +230,21 @@ def test_noise_and_variance_at_the_ends_of_what_numbers_hold(tmp_path):
     ):
         with pytest.raises(Refused, match=message):
             brought(tmp_path, "regression", **arrays)
+
+
+def test_numbers_that_fit_the_targets_only_in_another_reading_are_refused(tmp_path):
+    square = np.tile(Y, (N, 1)) + np.linspace(-0.1, 0.1, N)[:, None]
+
+    def read(**arrays):
+        return brought(tmp_path, "regression", 22.0, 9.0, noise_std=0.5, **arrays)
+
+    for arrays in ({"samples": square * 9 + 22}, {"mean": Y * 9 + 22, "variance": np.ones(N)}):
+        with pytest.raises(Refused, match="found original units: subtract y_mean and divide by y_std"):
+            read(**arrays)
+    with pytest.raises(Refused, match="found points before samples: exchange the axes"):
+        read(samples=square.T)
+    for arrays in ({"samples": square}, {"mean": Y, "variance": np.ones(N)}, {"samples": np.full((S, N), 1e6)}):
+        read(**arrays)
 
 
 def test_samples_are_measured_in_float64(tmp_path):

@@ -1,10 +1,8 @@
-"""Archives of predictions and parameters: packed here, taken on a fresh clone, and refused where anything is wrong."""
+"""Archives of predictions and parameters: packed here, taken on a fresh clone; a file without its digest is refused."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import shutil
 import stat
 import threading
@@ -13,19 +11,17 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks import tables
 from benchmarks.commands.cli import build
-from benchmarks.experiment import archived
-from benchmarks.experiment.archived import VARIABLE, fetch, pack
+from benchmarks.experiment.archived import pack
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.measure import CHANGED, EVALUATED, UNCHANGED, measure
 from benchmarks.records.config import fixed, run_key, training_key
 from benchmarks.records.store import Store
 from benchmarks.state import kept
-from benchmarks.state.archive import MANIFEST, sha256
+from benchmarks.state.archive import DIGESTS, VARIABLE, ArchiveError, digests, fetch, sha256
 from benchmarks.suite import Suite
 from fvi_core import training as gradients
 
@@ -65,18 +61,14 @@ def taken(state: Path) -> list[str]:
     return sorted(f"{path.parent.name}/{path.name}" for path in state.rglob("*") if path.is_file())
 
 
-def rewritten(path: Path, change=lambda members: None, manifest=lambda told: None) -> Path:
-    """The archive with other members (name or ZipInfo to bytes) and another manifest."""
+def rewritten(path: Path, change, compression=zipfile.ZIP_STORED) -> None:
+    """The archive with other members (name or ZipInfo to bytes)."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    told = json.loads(members[MANIFEST])
-    manifest(told)
-    members[MANIFEST] = json.dumps(told).encode()
     change(members)
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-    return path
 
 
 def test_a_clone_measures_what_it_did_not_train(made, clone, tmp_path):
@@ -99,7 +91,7 @@ def test_a_clone_measures_what_it_did_not_train(made, clone, tmp_path):
 
 def test_only_what_is_asked_for_is_taken_and_a_stopped_fetch_goes_on(clone):
     store, state, archive = clone
-    assert fetch(store, state, [str(archive)], [further(RUNS[0])]).taken == 1
+    assert fetch(store, state, [str(archive)], {run_key(further(RUNS[0])), training_key(RUNS[0])}).taken == 1
     assert taken(state) == [f"parameters/{training_key(RUNS[0])}.npz"]
     left = state / "artifacts" / f".{run_key(RUNS[1])}.npz.0123456789abcdef.tmp"
     left.parent.mkdir()
@@ -109,23 +101,20 @@ def test_only_what_is_asked_for_is_taken_and_a_stopped_fetch_goes_on(clone):
     assert fetch(store, state, [str(archive.parent)]).there == 4, "a folder of archives"
 
 
-def test_the_same_files_give_the_same_bytes_and_are_left(made, tmp_path):
+def test_the_same_files_give_the_same_bytes_and_their_digests_stand_beside_the_records(made, tmp_path):
     store, state, archive = made
-    first = pack(store, state, tmp_path)
-    made_again = tmp_path / "digits.zip"
-    assert made_again.read_bytes() == archive.read_bytes() and first.written == {made_again: sha256(archive)}
-    assert (tmp_path / "SHA256SUMS").read_text() == f"{sha256(archive)}  digits.zip\n"
-    before = made_again.stat().st_mtime_ns
+    known = digests(store.root)
+    assert len(known) == 4 and all(sha256(state / name) == digest for name, digest in known.items())
     again = pack(store, state, tmp_path)
-    assert again.unchanged and not again.written and made_again.stat().st_mtime_ns == before
-    made_again.write_bytes(archive.read_bytes()[:-1])
-    assert pack(store, state, tmp_path).written and made_again.read_bytes() == archive.read_bytes()
+    assert again.written == {tmp_path / "digits.zip": sha256(archive)} and digests(store.root) == known
+    assert (tmp_path / "digits.zip").read_bytes() == archive.read_bytes()
 
 
 def test_only_what_belongs_to_records_is_packed(made, tmp_path):
     store, state, _ = made
     shutil.copytree(state, tmp_path / "state")
     shutil.copytree(store.root, tmp_path / "results")
+    (tmp_path / "results" / DIGESTS).unlink()
     here, folder = Store(tmp_path / "results"), tmp_path / "state"
     shutil.copy(
         kept.predictions_path(folder, run_key(RUNS[0])), folder / "artifacts" / ("0" * 16 + "-" + "0" * 8 + ".npz")
@@ -135,10 +124,22 @@ def test_only_what_belongs_to_records_is_packed(made, tmp_path):
     found = pack(here, folder, tmp_path / "out")
     assert found.counts == {"artifacts": 1, "parameters": 1} and found.records == 2 and not found.missing
     (left,) = found.left
-    assert run_key(RUNS[1]) in left and "they are predictions of another training" in left
+    assert run_key(RUNS[1]) in left and "they belong to another training" in left
     shutil.rmtree(folder)
     assert sorted(pack(here, folder, tmp_path / "none").missing) == sorted(map(run_key, RUNS))
     assert not (tmp_path / "none").exists()
+
+
+def test_a_file_that_has_changed_since_its_digest_is_left_out(made, tmp_path):
+    store, state, _ = made
+    shutil.copytree(state, tmp_path / "state")
+    shutil.copytree(store.root, tmp_path / "results")
+    with (tmp_path / "state" / TRAINED).open("ab") as file:
+        file.write(b"0")
+    found = pack(Store(tmp_path / "results"), tmp_path / "state", tmp_path / "out")
+    (left,) = found.left
+    assert TRAINED in left and f"not the one of {DIGESTS}" in left and found.counts["parameters"] == 1
+    assert digests(tmp_path / "results") == digests(store.root)
 
 
 def flipped(path: Path) -> None:
@@ -147,55 +148,17 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
-def linked(members: dict) -> None:
-    info = zipfile.ZipInfo(next(name for name in members if name.startswith("artifacts/")))
-    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-    del members[info.filename]
-    members[info] = b"/etc/passwd"
-
-
-def squeezed(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content, zipfile.ZIP_STORED if name == MANIFEST else None)
-
-
-def absent(told: dict) -> None:
-    name = "parameters/" + "a" * 16 + ".npz"
-    told["files"][name] = {"sha256": "0" * 64, "bytes": 3}
-
-
-def with_member(name: str, content: bytes = b"x"):
-    """A change of an archive: a file more, or another one."""
-    return partial(rewritten, change=lambda members: members.update({name: content}))
-
-
-def told(change):
-    """A change of the manifest."""
-    return partial(rewritten, manifest=change)
+def unknown(members: dict) -> None:
+    for name in list(members):
+        members[f"{'../' * 3}{name}"] = members.pop(name)
 
 
 DAMAGE = {
-    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-200]), "it is truncated, or no archive"),
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-200]), "has a digest in artifacts.sha256 here"),
     "begun": (lambda path: path.write_bytes(path.read_bytes()[:5000]), "found a truncated or other one"),
     "no archive": (lambda path: path.write_text("no"), "expected a whole zip file"),
     "missing": (lambda path: path.unlink(), "there is no such archive"),
-    "no manifest": (
-        partial(rewritten, change=lambda m: m.pop(MANIFEST)),
-        "expected manifest.json in it, found none: it is truncated",
-    ),
-    "no JSON": (with_member(MANIFEST, b"{"), "expected what `benchmarks artifacts pack` writes"),
-    "no sizes": (told(lambda t: t.update(files={"a": 1})), "expected what `benchmarks artifacts pack` writes"),
-    "later": (told(lambda t: t.update(format=2)), "format 2, this code reads 1"),
-    "traversal": (with_member("../../out.npz"), "'../../out.npz': expected artifacts/<run key>"),
-    "absolute": (with_member("/tmp/out.npz"), "'/tmp/out.npz': expected artifacts/<run key>"),
-    "link": (partial(rewritten, change=linked), "found a link"),
-    "unnamed": (with_member("parameters/" + "b" * 16 + ".npz"), "its manifest does not name it"),
-    "absent": (told(absent), "it lacks it"),
-    "compressed": (squeezed, "expected no compression"),
-    "foreign": (told(lambda t: t.update(records={})), "it is of other results"),
+    "foreign": (partial(rewritten, change=unknown), "none of its 4 files has a digest"),
 }
 
 
@@ -211,68 +174,58 @@ def test_a_damaged_archive_gives_nothing_and_says_why(clone, tmp_path, case):
     assert sorted(tmp_path.rglob("*")) == before and not taken(state)
 
 
-def replaced(name: str, content: bytes):
-    """A change of an archive: a file of it holds something else, and the manifest says so too."""
-    listed = {name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}}
-    change = lambda members: members.update({name: content})
-    return partial(rewritten, change=change, manifest=lambda told: told["files"].update(listed))
+def test_no_member_chooses_where_it_is_written(clone, tmp_path):
+    store, state, archive = clone
+    hostile = {"../../out.npz": b"x", str(tmp_path / "out.npz"): b"x", "parameters/" + "b" * 16 + ".npz": b"x"}
+    rewritten(archive, lambda members: members.update(hostile))
+    assert fetch(store, state, [str(archive)]).taken == len(taken(state)) == 4
+    assert not list(tmp_path.rglob("out.npz"))
 
 
-def arrays(**given) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **given)
-    return buffer.getvalue()
+def other(members: dict) -> None:
+    members[PREDICTED] = members[f"artifacts/{run_key(RUNS[1])}.npz"]
+
+
+def linked(members: dict) -> None:
+    info = zipfile.ZipInfo(PREDICTED)
+    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    del members[PREDICTED]
+    members[info] = b"/etc/passwd"
 
 
 PREDICTED, TRAINED = f"artifacts/{run_key(RUNS[0])}.npz", f"parameters/{training_key(RUNS[0])}.npz"
-SCHEMA = {"schema": np.asarray(1)}
-FLAT = SCHEMA | {"test/logits": np.zeros((3, 2), np.float16)}
 FALSE = {
-    "a pickle": (replaced(PREDICTED, arrays(schema=np.array([print]))), PREDICTED, "expected predictions, found none"),
-    "other sets": (replaced(PREDICTED, arrays(**SCHEMA)), PREDICTED, "expected predictions at the sets test,"),
-    "another shape": (replaced(PREDICTED, arrays(**FLAT)), PREDICTED, "expected [samples, points, classes]"),
-    "no parameters": (replaced(TRAINED, arrays(about=np.zeros(3))), TRAINED, "expected parameters, found none"),
-    "a fingerprint": (
-        told(lambda t: t["records"][run_key(RUNS[0])]["made"].update(fingerprint="f" * 64)),
-        PREDICTED,
-        "its manifest says fingerprint fff",
-    ),
+    "a byte": (flipped, "Bad CRC-32"),
+    "of another run": (partial(rewritten, change=other), f"of {DIGESTS}, found"),
+    "a link": (partial(rewritten, change=linked), f"of {DIGESTS}, found"),
+    "another": (partial(rewritten, change=lambda members: members.update({PREDICTED: b"no"})), f"of {DIGESTS}, found"),
 }
 
 
 @pytest.mark.parametrize("case", FALSE)
-def test_a_file_that_is_not_the_records_own_is_not_taken(clone, case):
+def test_a_file_without_its_digest_costs_itself_alone(clone, case):
     store, state, archive = clone
-    change, name, message = FALSE[case]
+    change, message = FALSE[case]
     change(archive)
-    found = fetch(store, state, [str(archive)])
-    assert message in found.problems[0] and name in found.problems[0]
-    assert found.taken == 4 - len(found.problems) and name not in taken(state) and len(taken(state)) == found.taken
-
-
-def test_predictions_of_another_run_are_not_taken(clone):
-    store, state, archive = clone
-    with zipfile.ZipFile(archive) as opened:
-        other = opened.read(f"artifacts/{run_key(RUNS[1])}.npz")
-    replaced(PREDICTED, other)(archive)
     (problem,) = fetch(store, state, [str(archive)]).problems
-    assert PREDICTED in problem and "they are predictions of another training" in problem
-    assert PREDICTED not in taken(state) and len(taken(state)) == 3
-
-
-@pytest.mark.parametrize(
-    "damage", [flipped, told(lambda t: t["files"][TRAINED].update(sha256="0" * 64))], ids=["a byte", "its checksum"]
-)
-def test_a_damaged_file_costs_itself_alone(clone, damage):
-    store, state, archive = clone
-    damage(archive)
-    (problem,) = fetch(store, state, [str(archive)]).problems
-    assert "it is damaged" in problem or "truncated or other one (Bad CRC-32" in problem
+    assert message in problem and "it was not taken" in problem
     assert len(taken(state)) == 3 and all(name.endswith(".npz") for name in taken(state))
-    for run in RUNS:
-        for path, check in archived._places(state, run_key(run)):
-            if path.exists():
-                check(path, store.get(run))
+    known = digests(store.root)
+    assert all(hashlib.sha256((state / name).read_bytes()).hexdigest() == known[name] for name in taken(state))
+
+
+def test_a_compressed_file_is_not_read(clone):
+    store, state, archive = clone
+    rewritten(archive, lambda members: None, zipfile.ZIP_DEFLATED)
+    found = fetch(store, state, [str(archive)])
+    assert len(found.problems) == 4 and "expected no compression" in found.problems[0] and not taken(state)
+
+
+def test_a_damaged_list_of_digests_is_an_error(clone):
+    store, state, archive = clone
+    (store.root / DIGESTS).write_text("0" * 64 + "  ../../out.npz\n")
+    with pytest.raises(ArchiveError, match="restore it with git"):
+        fetch(store, state, [str(archive)])
 
 
 @pytest.fixture
@@ -324,8 +277,8 @@ def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monke
         and f"sha256={sha256(archive)}" in told
         and "2 records, files 2 of artifacts, 2 of parameters" in told
     )
-    status, told = say("artifacts", "list", str(archive))
-    assert status == 0 and told.splitlines()[1].split()[:3] == [str(archive), "2", "4"]
+    status, told = say("artifacts", "list", str(archive), "--results", str(here.root))
+    assert status == 0 and told.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
     folders = ["--results", str(here.root), "--state", str(empty)]
     status, told = say("artifacts", "fetch", *folders)
     assert status == 2 and "name them, or set FVI_ARTIFACTS" in told
@@ -342,6 +295,6 @@ def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monke
     status, told = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *asked, *folders)
     assert status == 1 and "not fetched: " in told and "there is no such archive" in told
     status, told = say("artifacts", "fetch", *folders)
-    assert status == 1 and "0 files taken (0.0 MB), 4 were there" in told
+    assert status == 1 and "0 files taken (0.0 MB), 4 already there" in told
     monkeypatch.setenv(VARIABLE, "'")
     assert "expected paths and addresses" in say("artifacts", "fetch", *folders)[1]

@@ -123,7 +123,7 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
     first, _ = training.start(model, training_data, Streams([0, 1], cuda, dtype)).run()
     assert first.reason is None
     streams = Streams([5], cuda, dtype)
-    parameters = model.fitted(first.parameters, training_data.of(0), streams)
+    parameters = model.after_training(first.parameters, training_data.of(0), streams)
     assert {value.device for value in parameters.values()} == {cuda}
     f, _ = predict(
         model, parameters, torch.from_numpy(split.test.x), SAMPLES, streams, partial(inputs_of, training_data)

@@ -144,7 +144,7 @@ def test_prediction_in_pieces_is_the_whole(monkeypatch):
     monkeypatch.setattr(
         Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k)
     )
-    monkeypatch.setattr("fvi_core.fitting.CHUNK", 9 * 6 * 7)
+    monkeypatch.setattr("fvi_core.blocks.CHUNK", 9 * 6 * 7)
     pieces, _ = predict(model, parameters, x, 9, Streams([1]))
     assert sizes == [7, 7, 6]
     torch.testing.assert_close(pieces, whole, rtol=1e-5, atol=1e-6)
@@ -193,7 +193,7 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
         (
             {"dataset": {**case["dataset"], "version": "0"}},
             ChangedData,
-            "data set cinquin_1d is at version 1, the run asks for 0",
+            "data set cinquin_1d is at version 1, the run needs 0",
         ),
         ({"dataset": {**case["dataset"], "name": "cinquin_1e"}}, datasets.UnknownDataset, "cinquin_1d"),
         ({"parts": {**case["parts"], "family": {"name": "pointe"}}}, UnknownPart, "did you mean 'point'"),

@@ -109,7 +109,7 @@ def test_what_is_fitted_is_fitted_once_kept_and_predicted_with(tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr("fvi_core.training.Trainer", None)
         store = Store(tmp_path / "results")
-        assert measure_run(later, store, tmp_path) == "evaluated from kept parameters" and len(fits) == 1
+        assert measure_run(later, store, tmp_path) == "evaluated from stored parameters" and len(fits) == 1
 
 
 def test_a_temperature_goes_through_classification(tmp_path):

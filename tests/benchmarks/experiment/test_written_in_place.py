@@ -1,5 +1,6 @@
 """Code from outside that writes into the arrays it is given changes no record, no file and no other number."""
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +76,17 @@ def test_a_metric_that_writes_in_place_changes_no_other_number_and_no_file(added
     store = Store(tmp_path / "results")
     store.write(store.make(case, outcome.metrics, outcome.curves, outcome.provenance))
     assert measure_run(case, store, tmp_path / "state") == UNCHANGED
+
+
+def test_a_metric_that_changes_settings_or_leaves_stops_no_other_run(added):
+    given = {"test": ClassificationPredictions(np.zeros((2, 9, 3)), np.arange(9) % 3)}
+    sets = [metrics.SetInfo("test", "id")]
+    added("frozen", lambda given: float(torch.set_grad_enabled(False) is None))
+    metrics.evaluate("classification", "d", sets, given)
+    assert torch.is_grad_enabled()
+    added("gone", lambda given: sys.exit(0))
+    with pytest.raises(ValueError, match="metric 'gone' on evaluation set 'test': SystemExit: 0; correct the plug-in"):
+        metrics.evaluate("classification", "d", sets, given)
 
 
 def test_a_metric_of_another_source_cannot_change_the_test_set(added):

@@ -88,8 +88,8 @@ def test_the_numbers_of_points_are_those_of_the_data():
         ([row(n=0)], "a metric row has n 0"),
         ([row(n=7)], "its test set has 7 points, that of data set digits has 539"),
         ([row(n=3600)], "its test set has 3600 points"),
-        ([row(), row(value=0.6)], "accuracy of digits is there twice"),
-        ([row(dataset="mnist")], "its rows are of data set mnist, its run of digits"),
+        ([row(), row(value=0.6)], "accuracy of digits occurs twice"),
+        ([row(dataset="mnist")], "its rows belong to data set mnist, its run to digits"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused_by_every_reader(store, rows, message):
@@ -123,7 +123,7 @@ def written(store: Store, record: dict) -> Path:
 def test_what_would_be_refused_is_not_written(store):
     for rows, message in (
         ([row(value=1.7)], r"accuracy is 1\.7"),
-        ([row(), row()], "there twice"),
+        ([row(), row()], "occurs twice"),
         ([row(n=7)], "7 points"),
     ):
         with pytest.raises(InvalidRecord, match=message):
@@ -142,12 +142,12 @@ def respelt(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ('"value": 0.5', '"value": 0.9, "value": 0.5', "'value' is there twice"),
-        ('"seed": 0', '"seed": 1,\n"seed": 0', "'seed' is there twice"),
+        ('"value": 0.5', '"value": 0.9, "value": 0.5', "'value' occurs twice"),
+        ('"seed": 0', '"seed": 1,\n"seed": 0', "'seed' occurs twice"),
         ('"curves": {', '"curves": {},\n"curves": {', "not a record of this project"),
         ('"metrics": [', '"metrics": [],\n"metrics": [', "not a record"),
-        ('"provenance": {', '"provenance": {},\n"provenance": {', "'provenance' is there twice"),
-        ('"commit": "c"', '"commit": "d", "commit": "c"', "'commit' is there twice"),
+        ('"provenance": {', '"provenance": {},\n"provenance": {', "'provenance' occurs twice"),
+        ('"commit": "c"', '"commit": "d", "commit": "c"', "'commit' occurs twice"),
         ("[\n" + json.dumps(row()) + "\n]", "[]", "metrics: expected rows, found none"),
     ],
 )
@@ -321,7 +321,7 @@ def test_keys_that_are_twice_in_curves_are_refused_also_by_status(store, old, ne
     assert store.read(path)["curves"] == CURVES and store.read(path, curves=False) and store.problems() == {}
     respelt(path, old, new)
     (told,) = store.problems().values()
-    assert f"{twice!r} is there twice" in told or (twice == "config" and "not a record" in told)
+    assert f"{twice!r} occurs twice" in told or (twice == "config" and "not a record" in told)
     with pytest.raises(RecordError, match="not a record"):
         store.read(path, curves=False)
 

@@ -106,7 +106,7 @@ DAMAGES = {
     "another device": (lambda path: reseal(path, device="cuda"), "made with device cuda, this is cpu"),
     "more threads": (lambda path: reseal(path, threads=4), "made with threads 4, this is 1"),
     "other data": (lambda path: reseal(path, fingerprints=["a", "x", "c"]), "the data set has changed"),
-    "other runs": (lambda path: reseal(path, configs=CONFIGS[::-1]), "of other runs"),
+    "other runs": (lambda path: reseal(path, configs=CONFIGS[::-1]), "belongs to other runs"),
 }
 
 

@@ -97,7 +97,7 @@ def test_damaged_parameters_are_not_used_and_said_so(tmp_path, trainings, capsys
     path = kept.parameters_path(tmp_path, run_key(CASE))
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
     execute([MORE], state=tmp_path)
-    assert trainings == [1, 1] and f"{path}: these kept parameters are not used" in capsys.readouterr().out
+    assert trainings == [1, 1] and f"{path}: these parameters are not used" in capsys.readouterr().out
 
 
 def test_parameters_under_another_name_are_not_used(tmp_path, capsys):
@@ -117,7 +117,7 @@ def test_pickles_are_not_loaded(tmp_path, capsys):
 def test_parameters_that_cannot_be_written_stop_nothing(tmp_path, capsys):
     (tmp_path / "parameters").write_text("")
     assert execute([CASE], state=tmp_path)[0].status == "done"
-    assert "the parameters cannot be kept" in capsys.readouterr().out
+    assert "the parameters cannot be written" in capsys.readouterr().out
 
 
 def test_what_is_kept_is_bounded_and_the_least_lately_used_goes_first(tmp_path, monkeypatch):
@@ -136,7 +136,7 @@ def test_what_is_kept_is_bounded_and_the_least_lately_used_goes_first(tmp_path, 
 
 
 def test_a_changed_source_of_a_part_is_refused(tmp_path):
-    with pytest.raises(ChangedSource, match="plan it again"):
+    with pytest.raises(ChangedSource, match="plan the run again"):
         execute([{**CASE, "sources": {"divergence mine": "0123"}}], state=tmp_path)
 
 

@@ -47,7 +47,7 @@ def say(folders, capsys):
 
 def test_runs_wait_for_their_data_and_the_others_are_made(say, folders):
     status, told = say("run", "two-sets", "--executor", "inprocess")
-    assert status == 5 and "6 runs: 2 made now, 4 waiting for data" in told and "to go on: " in told
+    assert status == 5 and "6 runs: 2 made now, 4 waiting for data" in told and "to continue: " in told
     assert "3 runs wait for data set yacht: 1 file of " in told and "FVI_OFFLINE is set" in told
     assert "1 run waits for data set boston: " in told
     assert told.count("-m datasets fetch yacht boston") == 1

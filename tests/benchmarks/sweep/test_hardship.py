@@ -161,7 +161,7 @@ def test_a_checkpoint_that_finds_no_room_stops_nothing(mount, tmp_path, monkeypa
     found = run(config("MFVI"), tmp_path / "state")
     assert numbers(found[0]) == numbers(run(config("MFVI"), tmp_path / "other")[0])
     told = capsys.readouterr().out.splitlines()
-    assert len(told) == 3 and all("(No space left on device); training goes on without" in line for line in told)
+    assert len(told) == 3 and all("(No space left on device); training continues without" in line for line in told)
     assert set(files(path)) <= {".lock"}
 
 

@@ -269,10 +269,10 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
         in told
     )
     assert (
-        "does not fit: No prior on cinquin_1d: divergence 'weight_kl' asks for a prior or a context, "
+        "does not fit: No prior on cinquin_1d: divergence 'weight_kl' needs a prior or a context, "
         "and the method has none" in told
     )
-    assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' is trained by itself" in told
+    assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' has its own objective" in told
     assert told.count("does not fit") == 3
 
 

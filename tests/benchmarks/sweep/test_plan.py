@@ -125,8 +125,8 @@ def test_seeds(text, seeds):
         ("5", None),
         ("3-4", None),
         ("6", "--seeds 6: table fake has 5 replicates at protocol smoke, all 5 are used"),
-        ("3-9", "--seeds 3-9: table fake has 5 replicates at protocol smoke, 2 of the 7 asked for are used"),
-        ("7,9", "--seeds 7,9: table fake has 5 replicates at protocol smoke, none of the 2 asked for are used"),
+        ("3-9", "--seeds 3-9: table fake has 5 replicates at protocol smoke, 2 of 7 requested are used"),
+        ("7,9", "--seeds 7,9: table fake has 5 replicates at protocol smoke, none of 2 requested are used"),
     ],
 )
 def test_seeds_that_a_table_does_not_have_are_told(text, told):

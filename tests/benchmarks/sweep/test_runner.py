@@ -208,14 +208,14 @@ def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
     assert process.returncode == 130, told
     assert (
         "5 made now" in told
-        and "python -m benchmarks run fake fake-wait --workers 2 " in told.partition("to go on: ")[2]
+        and "python -m benchmarks run fake fake-wait --workers 2 " in told.partition("to continue: ")[2]
         and "Traceback" not in told
     )
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
     assert len(numbers(tmp_path)) == 5
     (tmp_path / "state" / "go").touch()
     told = command(tmp_path, "run", "fake", "fake-wait").communicate(timeout=60)[0]
-    assert "4 made now, 5 were there" in told
+    assert "4 made now, 5 already recorded" in told
     assert len(numbers(tmp_path)) == 9 and len(trained(tmp_path)) == 9 + waiting
 
 
@@ -244,7 +244,7 @@ def test_what_is_past_its_training_is_recorded_when_the_parent_is_killed(tmp_pat
     (tmp_path / "state" / "go").touch()
     until(lambda: len(numbers(tmp_path)) == 2 and not Claims(tmp_path / "state" / "claims").live())
     process.stdout.close()
-    assert "2 made now, 2 were there" in command(tmp_path, "run", "fake-wait").communicate(timeout=60)[0]
+    assert "2 made now, 2 already recorded" in command(tmp_path, "run", "fake-wait").communicate(timeout=60)[0]
 
 
 def test_folders_that_cannot_be_written_are_said_before_anything_is_computed(sweep, tmp_path):

@@ -82,6 +82,14 @@ def test_errors_whose_messages_cannot_be_printed_fail_their_groups(make, folders
         assert failure["reason"] == reason and "lone \\ud800" in Path(failure["log"]).read_text()
 
 
+def test_code_that_calls_exit_fails_its_run_and_no_other(make, folders):
+    todo = groups([fakes.config(0, do="exit"), fakes.config(1)], folders)
+    found = {o.key: (o.status, o.reason) for _, outcomes in make(todo, nothing) for o in outcomes}
+    assert found == {
+        run_key(fakes.config(0, do="exit")): ("failed", "SystemExit: 0"), run_key(fakes.config(1)): ("done", "")
+    }  # fmt: skip
+
+
 def test_a_number_that_is_none_fails_the_run(make, folders):
     ((_, (outcome,)),) = make(groups([fakes.config(do="nan")], folders), nothing)
     assert (outcome.status, outcome.reason) == ("failed", "accuracy of digits is nan") and records(folders) == {}
@@ -244,7 +252,7 @@ def test_a_worker_that_dies_between_two_groups_is_replaced(folders):
 
 def test_workers_that_cannot_begin_are_told(folders, monkeypatch, capfd):
     monkeypatch.setattr("benchmarks.sweep.workers.live", _stillborn)
-    with pytest.raises(WorkersError, match="a worker could not begin: its process ended .* exit status 3"):
+    with pytest.raises(WorkersError, match="no worker could start: its process ended .* exit status 3"):
         list(Workers(2).outcomes(groups([fakes.config(s) for s in range(3)], folders), nothing))
     assert not Failures(folders[1]).keys()
 

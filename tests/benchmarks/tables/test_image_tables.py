@@ -21,6 +21,7 @@ from datasets.rotation import rotate
 from fvi_core.contexts import ContextSource
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS
+from tests.configs import words_of
 from tools.cost.images import random_images
 from tools.cost.trainings import training_of
 
@@ -112,8 +113,8 @@ def test_protocol_short_on_cifar10_is_one_for_all_rows_and_says_what_it_is(name:
     said = table.reduction("short")
     for part in ("16 to 128 channels", "15 epochs", "one cycle", "bfloat16", "3 seeds", "ensembles of 3", "1,000 of"):
         assert part in said
-    assert any("kept apart for validation" in note for note in table.notes["short"])
-    assert all(any("57 hours" in note for note in table.notes[protocol]) for protocol in ("short", "paper"))
+    assert "kept apart for validation" in words_of(table, "short")
+    assert all("57 hours" in words_of(table, protocol) for protocol in ("short", "paper"))
     assert keys(name).isdisjoint(keys(name, "short"))
 
 
@@ -169,7 +170,7 @@ def test_log_likelihoods_of_dirichlet2022_are_of_smoothed_probabilities() -> Non
     for name in ("rotated-mnist", "dirichlet2022-12", "dirichlet2022-21"):
         own = {column.cell.metric for column in tables.get(name).columns} - {"accuracy", "ece"}
         assert own == {"smoothed_log_likelihood"}
-        assert any("smoothed by 1e-4" in note for note in tables.get(name).notes["paper"])
+        assert "smoothed by 1e-4" in words_of(tables.get(name), "paper")
 
 
 def test_settings_and_notes_of_rotated_mnist() -> None:
@@ -178,20 +179,20 @@ def test_settings_and_notes_of_rotated_mnist() -> None:
         assert config["parts"]["training"]["epochs"] == 30 and config["parts"]["training"]["batch_size"] == 256
         assert config["parts"]["family"].get("rate", 0.2) == 0.2 and config["parts"]["family"].get("size", 10) == 10
         assert config["parts"]["divergence"] is None or config["parts"]["divergence"]["name"] == "dirichlet_kl"
-    assert "Weight decay: none" in tables.get("rotated-mnist").notes["paper"][0]
+    assert "**Weight decay**: none" in words_of(tables.get("rotated-mnist"), "paper")
 
 
 @pytest.mark.parametrize("name", ["2", "8", "figure-13"])
 def test_notes_of_cinquin_are_of_rows_that_are_there(name: str) -> None:
     table = tables.get(f"cinquin2024-{name}")
     labels = " ".join(row.label for row in table.rows)
-    for protocol, notes in table.notes.items():
+    for protocol in ("paper", "short"):
+        said = words_of(table, protocol)
         for method in ("VIP", "GWI", "Laplace"):
-            assert any(note.startswith(method) for note in notes) == (method in labels), (protocol, method)
-        (points,) = [note for note in notes if note.startswith("Measurement points")]
+            assert (f"**{method}**" in said) == (method in labels), (protocol, method)
         for context in ("random", "random pixel", "KMNIST"):
-            assert (f"{context} i" in points) == (f"({context})" in labels), (protocol, context)
-        assert any("OOD accuracy" in note for note in notes) == (name != "figure-13")
+            assert (f"**Points {context}**" in said) == (f"({context})" in labels), (protocol, context)
+        assert ("OOD accuracy" in said) == (name != "figure-13")
     assert ("Laplace" in table.reduction("short")) == ("Laplace" in labels)
 
 
@@ -199,10 +200,9 @@ def test_notes_of_cinquin_are_of_rows_that_are_there(name: str) -> None:
 def test_notes_of_dirichlet2022_on_cifar_are_of_rows_and_columns_that_are_there(number: int) -> None:
     table = tables.get(f"dirichlet2022-{number}")
     attacked = "attacked" in table.title
-    for notes in table.notes.values():
-        starts = [note.partition(":")[0] for note in notes]
-        assert ("Attacks" in starts, "Corruptions" in starts) == (attacked, not attacked)
-        assert ("Subnetwork" in starts) == ("Subnetwork" in [row.label for row in table.rows])
+    said = words_of(table, "paper")
+    assert ("**Attacks**" in said, "**Corruptions**" in said) == (attacked, not attacked)
+    assert ("**Subnetwork**" in said) == ("Subnetwork" in [row.label for row in table.rows])
 
 
 def test_index_sets_are_turned_as_the_test_images_are() -> None:
@@ -254,8 +254,8 @@ def test_a_smoke_run_fills_its_columns(tiny_images: None, tmp_path: Path, name: 
     columns = [column for column in table.columns if column.cell.dataset == dataset]
     config = table.cell_runs(row, columns[0], "smoke")[0]
     # Corruptions need photographs of frost or upstream's arrays; tests of the data sets have them.
-    sets = config["evaluation"]["sets"]
-    config["evaluation"]["sets"] = [each for each in sets if "_c-" not in each or each.endswith("-0")]
+    sets = [each for each in config["evaluation"]["sets"] if "_c-" not in each or each.endswith("-0")]
+    config = {**config, "evaluation": {**config["evaluation"], "sets": sets}}
     (outcome,) = execute([config], state=tmp_path / "state")
     assert outcome.status == "done", outcome.reason
     found = {(m["dataset"], m["condition"], m["metric"]) for m in outcome.metrics}

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import tables
 from benchmarks.records.config import training_key
 from benchmarks.tables import Row, Table, cifar, cifar_short, fashion_mnist_fsvi
+from tests.configs import words_of
 from tools.cost.images import random_images
 from tools.cost.trainings import training_of
 
@@ -53,8 +54,7 @@ def test_mfvi_is_stopped_early_and_fsvi_is_not(dataset: str, protocol: str, epoc
     for label in ("FSVI (rudner2021)", "MAP", "Deep Ensemble"):
         assert parts("rudner2021-1", label, dataset, protocol)["training"]["epochs"] == epochs
     assert parts("rudner2021-1", "MFVI", dataset, protocol)["training"]["epochs"] == stopped
-    notes = " ".join(table.notes[protocol])
-    assert f"{stopped} of {epochs}" in notes
+    assert f"{stopped} of {epochs}" in words_of(table, protocol)
 
 
 def test_settings_of_rudner2021() -> None:
@@ -73,9 +73,9 @@ def test_settings_of_rudner2021() -> None:
 def test_figure_8_says_how_many_runs_it_has() -> None:
     table = tables.get("rudner2021-figure-8")
     assert table.replicates("paper") == table.replicates("short") == 3
-    for notes in table.notes.values():
-        assert "here 3" in notes[0] and not any("here 10" in note or "21 core-hours" in note for note in notes)
-    assert any("here 10" in note for note in tables.get("rudner2021-1").notes["paper"])
+    for protocol in ("paper", "short"):
+        assert "here 3" in words_of(table, protocol) and "here 10" not in words_of(table, protocol)
+    assert "here 10" in words_of(tables.get("rudner2021-1"), "paper")
     assert tables.get("rudner2021-1").replicates("paper") == 10
 
 
@@ -189,8 +189,9 @@ def test_mfvis_log_variances_hardly_move_on_cifar10() -> None:
     steps = training["epochs"] * 50000 / training["batch_size"]
     moved = steps * mean_rate / (1 - optimiser["momentum"]) * 0.5 / 50000
     assert moved == pytest.approx(0.02, rel=0.05)
-    notes = tables.get("rudner2022-2").notes
-    assert all(any("all but MAP" in note and ".02 in 200 epochs" in note for note in each) for each in notes.values())
+    for protocol in ("paper", "short"):
+        said = words_of(tables.get("rudner2022-2"), protocol)
+        assert "all but MAP" in said and "0.02 in 200 epochs" in said
 
 
 @pytest.mark.parametrize("label", ["SWAG", "DUQ, its own settings", "VOGN"])
@@ -208,7 +209,7 @@ def test_all_other_rows_of_protocol_short_have_the_one_cycle() -> None:
         if row.method not in (None, "SWAG", "VOGN") and row.variant != "own":
             training = parts("rudner2022-2", row.label, "cifar10", "short")["training"]
             assert training["schedule"]["name"] == "one_cycle" and training["optimiser"]["lr"] == cifar_short.PEAK
-    assert cifar.DUQ_OWN["optimiser"]["lr"] == 0.05
+    assert cifar.DUQ_OWN["training.optimiser"]["lr"] == 0.05
 
 
 def test_rank1_predicts_once_with_each_of_its_four_members() -> None:

@@ -14,7 +14,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownTable
-from benchmarks.tables.spec import merge
+from benchmarks.tables.spec import layered, merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS
@@ -39,6 +39,7 @@ def test_all_runs_of_protocol_smoke_are_valid_and_can_be_built(name):
     built = set()
     for config in runs:
         validate_config(config)
+        assert run_key(config) == run_key({**config, "evaluation": {**config["evaluation"]}})  # no key but its own
         description = datasets.describe(config["dataset"]["name"], config["dataset"]["scheme"])
         assert 0 <= config["dataset"]["split"] < description.n_splits
         assert config["protocol"] == "smoke" and config["evaluation"]["samples"] > 0 and config["evaluation"]["sets"]
@@ -74,9 +75,7 @@ def test_every_protocol_has_runs_of_its_own_name(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_columns_and_notes_name_what_exists(name):
     table = tables.get(name)
-    assert table.default_protocol in table.protocols and set(table.notes) | set(table.reductions) <= set(
-        table.protocols
-    )
+    assert table.default_protocol in table.protocols and set(table.reductions) <= set(table.protocols)
     assert len(set(table.columns)) == len(table.columns) and len({row.label for row in table.rows}) == len(table.rows)
     for row in table.rows:
         assert row.method is None or methods.get(row.method).name == row.method
@@ -197,7 +196,18 @@ def test_merging_changes_nothing_that_it_was_given():
     assert merge(base, {"a": {"name": "y"}})["a"] == {"name": "y"}
     assert merge(base, {"a": {"name": "x", "p": 5}})["a"] == {"name": "x", "p": 5, "q": 2}
     merge(base, changes)["a"]["q"].append(9)
+    merge(base, {"b": 1})["a"]["q"] = 9
     assert (base["a"]["q"], changes["a"]["q"]) == (2, [3])
+
+
+def test_layers_of_dotted_settings_are_merged_and_none_is_changed():
+    first = {"training": {"lr": 1, "name": "sgd"}, "training.epochs": 2, "prior": None, "a.b.c": 1}
+    second = {"training.lr": 3, "prior.variance": 4.0, "a.b": {"d": 2}}
+    assert layered(first, second) == {
+        "training": {"lr": 3, "name": "sgd", "epochs": 2}, "prior": {"variance": 4.0}, "a": {"b": {"c": 1, "d": 2}},
+    }  # fmt: skip
+    assert layered(first, {"training": {"name": "adam"}})["training"] == {"name": "adam"}
+    assert first == {"training": {"lr": 1, "name": "sgd"}, "training.epochs": 2, "prior": None, "a.b.c": 1}
 
 
 def test_a_row_with_a_metric_of_its_own_asks_for_that_one():

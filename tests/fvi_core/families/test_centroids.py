@@ -8,7 +8,7 @@ import torch
 from fvi_core.divergences.input_gradient import InputGradient
 from fvi_core.families.base import NotSupported
 from fvi_core.families.centroids import COUNT, SUM, WEIGHT
-from fvi_core.networks import KEPT
+from fvi_core.held import trained_names
 from fvi_core.registry import FAMILIES, LIKELIHOODS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -96,7 +96,9 @@ class TestInputGradient(DivergenceContract):
     outputs = 3
 
     def parameters(self, model):
-        return {k: v.requires_grad_(not k.startswith(KEPT)) for k, v in self.start(model).items()}
+        start = self.start(model)
+        names = trained_names(start)
+        return {k: v.requires_grad_(k in names) for k, v in start.items()}
 
     @pytest.mark.parametrize("target", [1.0, 0.2])
     def test_is_that_of_finite_differences(self, target):

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from fvi_core.families.base import NotSupported
-from fvi_core.fitting import FitData
-from fvi_core.likelihoods import join_parameters, split_parameters
+from fvi_core.families.base import FitData, NotSupported
+from fvi_core.held import Held
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.registry import FAMILIES, LIKELIHOODS, UnknownPart
 from fvi_core.training import Training
@@ -115,7 +114,7 @@ def test_layers_that_do_not_fit_are_refused():
     step = small.step(
         model, model.family.init(model.network, small.streams(R)), small.training_data(R), small.streams(R)
     )
-    with pytest.raises(NotSupported, match="jacobian 'full' asks for Gaussian weights in every layer"):
+    with pytest.raises(NotSupported, match="jacobian 'full' needs Gaussian weights in every layer"):
         model.divergence(step)
 
 
@@ -240,9 +239,9 @@ class TestExactGP(FamilyContract):
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], data.y[list(replicas)]
         fitting = FitData(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
-        return split_parameters(
-            family.fit(join_parameters(free, likelihood.init(len(replicas), torch.float64)), fitting)
-        )[0]
+        return Held.of(
+            family.condition(Held(free, likelihood.init(len(replicas), torch.float64)).flat(), fitting)
+        ).family
 
     def test_values_at_the_inputs_of_one_call_vary_together(self):
         parameters, x = self.parameters(), small.inputs(R, 3)
@@ -263,8 +262,8 @@ class TestExactGPOfVectors(TestExactGP):
         likelihood = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.3})
         x, y = data.x[list(replicas)], torch.stack([data.y, data.y.cos()], -1)[list(replicas)]
         fitting = FitData(self.network(), family, likelihood, x, y, small.streams(len(replicas)))
-        start = join_parameters(free, likelihood.init(len(replicas), torch.float64))
-        return split_parameters(family.fit(start, fitting))[0]
+        start = Held(free, likelihood.init(len(replicas), torch.float64)).flat()
+        return Held.of(family.condition(start, fitting)).family
 
     def test_values_at_the_inputs_of_one_call_vary_together(self):
         parameters, x = self.parameters(), small.inputs(R, 3)
@@ -283,7 +282,9 @@ class TestExactGPsOfTheirOwn(TestExactGPOfVectors):
 
 def test_a_process_of_gradients_names_targets_that_are_none():
     model, data = small.model({"family": {"name": "exact_gp", "kernel": {"name": "helmholtz"}}}), small.training_data(R)
-    with pytest.raises(NotSupported, match=r"'exact_gp': kernel 'helmholtz' is of gradients, found targets \[\] and"):
+    with pytest.raises(
+        NotSupported, match=r"'exact_gp': kernel 'helmholtz' gives vector fields .gradients., found targets \[\] and"
+    ):
         start = model.family.init(model.network, small.streams(R))
         model.loss(start, model.likelihood.init(R), {}, data.x, data.y, N, 1, None, {})
 

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
+from fvi_core.data import TrainingSet
 from fvi_core.divergences.wasserstein import root_trace
 from fvi_core.families.gwi import FACTOR, inverse_factor
 from fvi_core.families.inducing import INPUTS
 from fvi_core.gaussian_process import fit_kernel, posterior
+from fvi_core.held import CONSTANT
 from fvi_core.kernels import KERNELS
 from fvi_core.likelihoods import RobustMax
-from fvi_core.networks import CONSTANT
-from fvi_core.priors.base import TrainingSet
 from fvi_core.registry import FAMILIES, LIKELIHOODS
 from fvi_core.training import Training
 from tests.fvi_core import small
@@ -196,7 +196,7 @@ def test_it_learns_classes_and_predicts_one_distribution():
     parts = {**W2, "family": {**SPEC, "points": 6, "fit_steps": 10}, "likelihood": {"name": "robust_max"}}
     model, trainer = trained(parts, data, 60, outputs=3, batch_size=40, optimiser={"name": "adam", "lr": 0.05})
     for r, result in enumerate(trainer.run()):
-        fitted = model.fitted(result.parameters, data.of(r), small.streams(1))
+        fitted = model.after_training(result.parameters, data.of(r), small.streams(1))
         x = data.x[r : r + 1]
         f, marginals = model.functions(fitted, 20, small.streams(1))(x)[0], model.marginals(fitted, x)
         p = model.likelihood.predicted(f, tuple(m[0] for m in marginals)).exp()

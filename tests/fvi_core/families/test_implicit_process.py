@@ -12,7 +12,8 @@ from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from fvi_core.contexts import ContextSource
 from fvi_core.families.implicit_process import COEFFICIENTS, FACTOR, NOISE
-from fvi_core.likelihoods import LIKELIHOODS, split_parameters
+from fvi_core.held import Held
+from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.training import Training
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, N, R
@@ -146,7 +147,7 @@ def test_it_trains_and_its_draws_stay(outputs):
         assert each.loss[-1] < each.loss[0] - 0.05 and math.isfinite(each.loss[-1])
         assert torch.equal(each.parameters[NOISE], start[NOISE][r : r + 1])
         assert not torch.equal(each.parameters[FACTOR], start[FACTOR][r : r + 1])
-        assert set(split_parameters(each.parameters)[0]) == set(start)
+        assert set(Held.of(each.parameters).family) == set(start)
 
 
 def test_wrong_options_are_named():

@@ -8,12 +8,11 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from fvi_core.data import TrainingSet
 from fvi_core.families.base import NotSupported
 from fvi_core.families.sparse_gp import FACTOR, INPUTS, MEAN
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
-from fvi_core.likelihoods import split_parameters
-from fvi_core.networks import CONSTANT
-from fvi_core.priors.base import TrainingSet
+from fvi_core.held import CONSTANT, Held
 from fvi_core.registry import FAMILIES, KERNELS, PRIORS
 from fvi_core.training import Training
 from fvi_core.triangular import lower_triangle
@@ -82,7 +81,7 @@ def test_a_held_kernel_is_that_of_a_prior_fitted_to_all_training_data():
             # The prior draws the order of its batch, which moves the last bits.
             torch.testing.assert_close(parameters[CONSTANT + name], value[r : r + 1], rtol=1e-7, atol=1e-9)
         assert not torch.equal(parameters[MEAN], started[MEAN][r : r + 1])
-        process = model.family.process(split_parameters(parameters)[0])
+        process = model.family.process(Held.of(parameters).family)
         own = {name: parameters[CONSTANT + name] for name in fitted}
         x = small.inputs(R, 3)[r : r + 1]
         torch.testing.assert_close(process.prior_covariance(x, x), process.points.kernel(own, x, x))

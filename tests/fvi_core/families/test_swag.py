@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from fvi_core.families.base import FitData
 from fvi_core.families.swag import COUNT, POINTS
-from fvi_core.fitting import FitData
 from fvi_core.registry import FAMILIES
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
@@ -108,7 +108,7 @@ def test_drawn_networks_are_normalised_by_kept_training_points():
     data = small.training_data(R, 20, 3, SHAPE)
     model = small.model({"family": {"name": "swag"}}, 3)
     streams = small.streams(R)
-    parameters = family.fit(parameters, FitData(network, family, model.likelihood, data.x, data.y, streams))
+    parameters = family.condition(parameters, FitData(network, family, model.likelihood, data.x, data.y, streams))
     expected = parameters[POINTS]
     assert expected.shape[:2] == (R, 12)
     for r in range(R):
@@ -126,7 +126,7 @@ def test_all_training_points_are_kept_where_they_are_fewer():
     network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 2, "points": 5})
     model, data = small.model({"family": {"name": "swag"}}, 3), small.training_data(R, 3, 3, SHAPE)
     fitting = FitData(network, family, model.likelihood, data.x, data.y, small.streams(R))
-    kept = family.fit(family.init(network, small.streams(R)), fitting)[POINTS]
+    kept = family.condition(family.init(network, small.streams(R)), fitting)[POINTS]
     assert torch.equal(kept.flatten(2).sort(1).values, data.x.flatten(2).sort(1).values)
 
 

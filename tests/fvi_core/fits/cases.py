@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.func import jacrev
 
 from fvi_core.data import TrainingData
+from fvi_core.families.base import FitData
 from fvi_core.fits.posterior import Around
-from fvi_core.fitting import FitData, own_of
-from fvi_core.likelihoods import PREFIX, split_parameters
+from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model
 from tests.fvi_core import small
@@ -54,20 +54,20 @@ def parameters(of: Model, replicas: int = 1) -> Parameters:
     own = of.network.unflatten(wave(of.network.n_parameters, 0.8, 1.7))
     scale = 1 - 0.1 * torch.arange(replicas, dtype=torch.float64)
     found = {k: v[None] * scale.view(-1, *[1] * v.dim()) for k, v in own.items()}
-    return found | {PREFIX + k: v for k, v in of.likelihood.init(replicas, torch.float64).items()}
+    return Held(found, of.likelihood.init(replicas, torch.float64)).flat()
 
 
 def fitted(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters, Parameters]:
     """A model, its family's parameters, and those of its fit part, after it was fitted."""
     made = model(kind, fit)
-    rest, own = own_of(made.fitted(parameters(made), training_data(kind, validation=True), small.streams(1)))
-    return made, {k: v for k, v in rest.items() if not k.startswith(PREFIX)}, own
+    after = made.after_training(parameters(made), training_data(kind, validation=True), small.streams(1))
+    return made, Held.of(after).family, Held.of(after).fit
 
 
 def curvature_of(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters]:
     """A model, and what its fit part sums over the training data."""
     made = model(kind, fit)
-    family, likelihood = split_parameters(parameters(made))
+    family, likelihood, _ = Held.of(parameters(made))
     fitting = FitData.of(made.network, made.family, made.likelihood, training_data(kind), small.streams(1))
     around = Around({k: v[0] for k, v in family.items()}, likelihood, fitting)
     return made, made.fit.posterior.curvature(around)

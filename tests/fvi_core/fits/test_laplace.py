@@ -9,10 +9,9 @@ import torch
 from torch.func import jacrev
 
 from fvi_core import curvature
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import FitData, NotSupported
 from fvi_core.fits.laplace import _log_predictive
 from fvi_core.fits.posterior import CURVATURE, Around
-from fvi_core.fitting import FitData
 from fvi_core.registry import FITS, LIKELIHOODS
 from tests.fvi_core import small
 from tests.fvi_core.fits.cases import (
@@ -189,7 +188,7 @@ def test_without_a_hidden_layer_it_is_bayesian_linear_regression(structure):
     precision = phi.T @ phi / STD**2 + DELTA * torch.eye(3, dtype=torch.float64)
     mean = torch.linalg.solve(precision, phi.T @ data.y[0] / STD**2)  # of each target, and of MAP
     map_parameters = parameters(made) | {"head.weight": mean[None, :2], "head.bias": mean[None, 2]}
-    fit = made.fitted(map_parameters, data, small.streams(1))
+    fit = made.after_training(map_parameters, data, small.streams(1))
     other = inputs("mlp").flip(0)[None, :5] * 2
     f, variance = made.marginals(fit, other)
     tested = torch.cat([other[0], torch.ones(5, 1, dtype=torch.float64)], 1)
@@ -242,7 +241,7 @@ def test_replicas_together_are_bitwise_the_same_as_alone(structure):
     own = {k.removeprefix("fit/"): v for k, v in fit.items() if k.startswith("fit/")}
     mean, variance = moments(made.network, made.family, fit, own, at)
     for r in range(R):
-        alone = made.fitted(small.one(together, r), data, small.streams(R).subset([r]))
+        alone = made.after_training(small.one(together, r), data, small.streams(R).subset([r]))
         assert alone.keys() == fit.keys() and all(torch.equal(v, fit[k][r : r + 1]) for k, v in alone.items())
         assert torch.equal(made.functions(alone, 4, small.streams(R).subset([r]))(at[r : r + 1]), f[r : r + 1])
         single = moments(made.network, made.family, small.one(fit, r), small.one(own, r), at[r : r + 1])
@@ -255,7 +254,7 @@ def test_running_statistics_of_batch_normalisation_are_constants(structure):
     made = dataclasses.replace(model("cnn", spec(structure, precision=DELTA)), network=network)
     at = {k: v[None] for k, v in network.unflatten(wave(network.n_parameters, 0.6, 1.7)).items()}
     kept = {k: v + 0.2 for k, v in network.init_buffers(small.streams(1)).items()}
-    fit, x = made.fitted(at | kept, data, small.streams(1)), data.x[:, :3] * 1.1
+    fit, x = made.after_training(at | kept, data, small.streams(1)), data.x[:, :3] * 1.1
     own = {k.removeprefix("fit/"): v for k, v in fit.items() if k.startswith("fit/")}
 
     def f(flat):
@@ -293,12 +292,12 @@ def test_a_subnetwork_may_be_chosen_by_the_iterates_of_swag():
     spread = network.unflatten(wave(network.n_parameters, 1.0, 0.9).abs())
     kept = {"buffer/swag_count": torch.full((1,), 6.0, dtype=torch.float64)}
     kept |= {f"buffer/swag_square/{k}": v[None] for k, v in spread.items()}
-    fit = made.fitted(own | kept, training_data("cnn"), small.streams(1))
+    fit = made.after_training(own | kept, training_data("cnn"), small.streams(1))
     weights = network.flatten({k: torch.full(s, float(k.endswith("weight"))) for k, s in network.shapes.items()})
     expected = (network.flatten(spread) * weights).topk(5).indices.sort().values
     assert torch.equal(fit["fit/index"][0], expected)
     with pytest.raises(NotSupported, match="variances 'swag' needs family 'swag' and iterates that it has seen"):
-        made.fitted(own, training_data("cnn"), small.streams(1))
+        made.after_training(own, training_data("cnn"), small.streams(1))
     with pytest.raises(NotSupported, match="expected family 'swag', found 'point'"):
         model("cnn", spec("subnetwork", variances="swag"))
 

@@ -100,7 +100,7 @@ def test_the_mean_of_the_prior_counts_in_the_evidence():
     fitting_of = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_factors", "mean": 0.2}}
     moved = model("mlp", spec(precision="evidence"), **fitting_of)
     assert moved.weight_prior == (0.2, 100.0)
-    own = moved.fitted(parameters(moved), training_data("mlp"), small.streams(1))
+    own = moved.after_training(parameters(moved), training_data("mlp"), small.streams(1))
     flat = moved.network.flatten(parameters(moved))[0]
     eigenvalues, _ = spectrum("mlp", "diagonal")
     assert math.isclose(
@@ -108,7 +108,7 @@ def test_the_mean_of_the_prior_counts_in_the_evidence():
     )
     assert (
         own["fit/prior_precision"]
-        != made.fitted(parameters(made), training_data("mlp"), small.streams(1))["fit/prior_precision"]
+        != made.after_training(parameters(made), training_data("mlp"), small.streams(1))["fit/prior_precision"]
     )
 
 
@@ -125,7 +125,7 @@ def test_the_precision_is_the_one_that_is_asked_for():
         _, _, own = fitted("mlp", spec(precision=asked))
         assert math.isclose(own["prior_precision"], expected)
     tempered = model("mlp", spec(), weight={"factor": 0.1})
-    fit = tempered.fitted(parameters(tempered), training_data("mlp"), small.streams(1))
+    fit = tempered.after_training(parameters(tempered), training_data("mlp"), small.streams(1))
     assert math.isclose(fit["fit/prior_precision"], 0.1 * DELTA), "what counts against the summed log-likelihood"
 
 
@@ -133,9 +133,9 @@ def test_the_precision_is_the_one_that_is_asked_for():
 def test_the_trained_precision_is_not_guessed(changed):
     made = model("mlp", spec(), **changed)
     with pytest.raises(NotSupported, match="precision 'prior' needs an objective with a Gaussian prior on the weights"):
-        made.fitted(parameters(made), training_data("mlp"), small.streams(1))
+        made.after_training(parameters(made), training_data("mlp"), small.streams(1))
     fit = model("mlp", spec(precision="evidence"), **changed)
-    assert fit.fitted(parameters(fit), training_data("mlp"), small.streams(1))["fit/prior_precision"] > 0
+    assert fit.after_training(parameters(fit), training_data("mlp"), small.streams(1))["fit/prior_precision"] > 0
 
 
 @pytest.mark.parametrize("criterion", ["predictive", "expected"])
@@ -167,7 +167,7 @@ def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterio
 def test_validation_needs_a_validation_subset():
     made = model("mlp", spec(precision="validation"))
     with pytest.raises(ValueError, match="the data set has no validation subset"):
-        made.fitted(parameters(made), training_data("mlp"), small.streams(1))
+        made.after_training(parameters(made), training_data("mlp"), small.streams(1))
 
 
 def test_matrices_that_do_not_fit_are_refused_before_training(monkeypatch):
@@ -190,11 +190,11 @@ def test_a_precision_that_is_not_positive_definite_fails_and_is_not_mended():
     with pytest.raises(
         FitFailed, match="162 weights with prior precision 1e-18 is not positive definite in double precision"
     ):
-        made.fitted(parameters(made), training_data("cnn"), small.streams(1))
+        made.after_training(parameters(made), training_data("cnn"), small.streams(1))
     with pytest.raises(FitFailed, match="2 weights with prior precision 1e-17 is not positive definite in double"):
         Dense().fitted({CURVATURE: torch.tensor([[1.0, 0.0], [0.0, 0.0]]).double()}, 1e-17)  # a factor exists
     made = model("cnn", spec(structure="full", precision=1e-5))
-    fit = made.fitted(parameters(made), training_data("cnn"), small.streams(1))
+    fit = made.after_training(parameters(made), training_data("cnn"), small.streams(1))
     whole, _ = ggn("cnn", made)
     rebuilt = fit["fit/factor"][0] @ fit["fit/factor"][0].T - whole
     torch.testing.assert_close(rebuilt, 1e-5 * torch.eye(162, dtype=torch.float64), rtol=0, atol=1e-9)
@@ -207,7 +207,7 @@ def test_a_curvature_that_is_not_finite_fails(structure):
     own["head.weight"] = own["head.weight"] * math.nan
     own["likelihood/rho"] = own["likelihood/rho"] * math.nan
     with pytest.raises(FitFailed, match="fit 'laplace': the curvature is not finite"):
-        made.fitted(own, training_data("mlp"), small.streams(1))
+        made.after_training(own, training_data("mlp"), small.streams(1))
 
 
 def test_it_is_about_one_network():

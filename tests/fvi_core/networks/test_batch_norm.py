@@ -10,9 +10,10 @@ from torch import nn
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import gaussian_kl_full
+from fvi_core.held import BUFFER
 from fvi_core.likelihoods import LIKELIHOODS
 from fvi_core.linearisation import head_moments
-from fvi_core.networks import BUFFER, Network
+from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, PRIORS
 from fvi_core.training import Trainer, Training
@@ -234,7 +235,7 @@ def test_the_prior_is_normalised_by_training_points_once_where_statistics_are_sh
 def test_two_context_sets_cannot_share_statistics(monkeypatch):
     monkeypatch.setitem(KINDS, "two", {**KINDS["FSVI"], "divergence": {**LAST, "sets": 2}})
     assert trainer("two").run()[0].reason is None
-    with pytest.raises(NotSupported, match="those of one context set in a step, found more"):
+    with pytest.raises(NotSupported, match="need one context set per step, found more"):
         trainer("two", shared=True).run()
 
 

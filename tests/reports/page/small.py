@@ -36,7 +36,7 @@ def table() -> FakeTable:
         for name in DATASETS
         for published in [Cell(name, "experiment=2", published_metric)]
     )
-    notes = {"paper": (f"A note with {IMAGE}.",)}
+    notes = {"paper": (f"**A note** with {IMAGE}.",)}
     return fake_table(
         "pequignot2020-5", rows, columns, title=f"Small sets {IMAGE}", paper="pequignot2020", number="5", notes=notes
     )

@@ -146,7 +146,7 @@ def test_if_the_queue_cannot_be_asked_nothing_counts_as_missing(folders, slurm):
 
 
 ENDS = {
-    "TIMEOUT": "its array task came to its time limit (SLURM job 7_0, TIMEOUT, n3); give it more, as in --slurm time=8",
+    "TIMEOUT": "its array task reached its time limit (SLURM job 7_0, TIMEOUT, n3); give it more, as in --slurm time=8",
     "NODE_FAIL": "its array task, SLURM job 7_0, lost its node (NODE_FAIL, n3)",
     "OUT_OF_MEMORY": "its array task, SLURM job 7_0, was killed for want of memory (OUT_OF_MEMORY, n3)",
     "FAILED": "its array task, SLURM job 7_0, ended with exit code 0:15 (FAILED, n3)",

@@ -73,7 +73,7 @@ def ended(tmp_path, monkeypatch):
 def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
     _, failure = ended(signal.SIGUSR2)
     assert failure["reason"].startswith(
-        "its array task came to its time limit of 1 min (no checkpoint was written; Job not"
+        "its array task reached its time limit of 1 min (no checkpoint was written; Job not"
     )
     assert failure["attempt"] == 1 and not failure["guess"]
 

@@ -1,0 +1,57 @@
+"""Tensors of a stack by whose they are and what may change them.
+
+Checkpoints, kept parameters and training hold them in one flat dict, whose names tell; only this module reads them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+Tensors = dict[str, Tensor]
+BUFFER = "buffer/"
+"""Prefix of tensors among a family's that are not trained: running statistics, collected moments."""
+CONSTANT = "constant/"
+"""Prefix of untrained tensors that training steps also receive: fixed random draws, and results of a family's fit
+before training."""
+FOLLOWING = "following/"
+"""Prefix of untrained tensors that training steps receive and the family moves after each step: centroids that follow
+the features of training inputs."""
+LIKELIHOOD, FIT = "likelihood/", "fit/"
+
+
+class Held(NamedTuple):
+    """Tensors ``[R, ...]`` of a family, its untrained ones included, of the likelihood, and of the fit part."""
+
+    family: Tensors
+    likelihood: Tensors = {}
+    fit: Tensors = {}
+
+    @classmethod
+    def of(cls, flat: Tensors) -> Held:
+        """Sort a flat dict; names lose the prefix of likelihood or fit part."""
+        found = cls({}, {}, {})
+        for name, value in flat.items():
+            if name.startswith(LIKELIHOOD):
+                found.likelihood[name.removeprefix(LIKELIHOOD)] = value
+            elif name.startswith(FIT):
+                found.fit[name.removeprefix(FIT)] = value
+            else:
+                found.family[name] = value
+        return found
+
+    def flat(self) -> Tensors:
+        """Return all in one dict, the inverse of :meth:`of`."""
+        likelihood = {LIKELIHOOD + name: value for name, value in self.likelihood.items()}
+        return self.family | likelihood | {FIT + name: value for name, value in self.fit.items()}
+
+
+def only_buffers(tensors: Tensors) -> Tensors:
+    """Return those that prediction alone receives."""
+    return {name: value for name, value in tensors.items() if name.startswith(BUFFER)}
+
+
+def trained_names(tensors: Tensors) -> list[str]:
+    """Return the names of those that gradients change."""
+    return [name for name in tensors if not name.startswith((BUFFER, CONSTANT, FOLLOWING))]
