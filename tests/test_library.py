@@ -42,7 +42,7 @@ def test_snippets_and_commands_run_in_order(
     assert names["streamed"].model.context is None and names["wide"].model.context.pools() == {"mine"}
     assert names["wide"].model.prior.variance == 10.0
     (record,) = (tmp_path / "results" / "digits").rglob("*.json")
-    assert json.loads(record.read_text())["method"] == "My model"
+    assert "My model" in record.read_text()
 
 
 def test_the_options_of_the_tables_are_taken() -> None:
@@ -52,7 +52,14 @@ def test_the_options_of_the_tables_are_taken() -> None:
     assert len(options) == 4
     for each in options:
         given = eval(f"dict({each})", {"inputs": x})
-        posterior = fvi.fit(nn.Linear(2, 2), (x, y), "FSVI", epochs=1, progress=False, **given)
+        posterior = fvi.fit(
+            nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2)),
+            (x, y),
+            "FSVI",
+            epochs=1,
+            progress=False,
+            **given,
+        )
         for kind in given.keys() & {"context", "prior"}:
             assert given[kind].items() <= posterior.config["parts"][kind].items()
 
