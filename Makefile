@@ -53,7 +53,7 @@ executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers 
 quoted = '$(subst ','\'',$1)'
 command = make $(call quoted,$@) $(foreach v,$(given),$(if $($v),$(call quoted,$v=$($v))))
 
-.PHONY: help demo tables figures page paper findings coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
+.PHONY: help demo tables figures page paper docs findings coverage data status verify artifacts-pack test check bench slurm-up slurm-down clean
 .DEFAULT_GOAL := help
 
 help: ## list targets and options
@@ -103,6 +103,9 @@ page: $(READY) ## a site of every table, method and figure, to look at: reports/
 
 paper: $(READY) ## one PDF of every table, figure and method, and of what differs and why: reports/output/paper/paper.pdf
 	@$(RUN) reports paper
+
+docs: $(READY) ## page of the library's public names, with an example of each: reports/output/page/api/index.html
+	@$(RUN) tools.api
 
 findings: $(READY) ## which claims of the papers survive, by their own numbers and by the records: docs/findings.md
 	@$(RUN) reports findings
@@ -154,7 +157,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo 'Making $(VENV) (once; a few GB of packages)'
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt $(compiled) -e '.[suite,check,test]'
+	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt $(compiled) -e '.[suite,check,docs,test]'
 	@echo "$(CURDIR)" > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/suite.pth"
 	@$(VENV)/bin/python -c 'from benchmarks.commands.parts import text; text()'
 	@touch $@

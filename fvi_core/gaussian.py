@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
 
 import torch
 from torch import Tensor
@@ -109,13 +110,19 @@ def gaussian_kl_weights(
     Weights without a log-variance are points, which are not counted. The prior is one number for all weights, or per
     name a number or tensor that broadcasts. Posterior variances are given by their logarithm (log_var = 2 log std).
     """
-    total: Any = 0.0  # a tensor from the first weights on
-    for name, own in log_var.items():
-        centre = mean[name]
-        centre_p = prior_mean[name] if isinstance(prior_mean, Mapping) else prior_mean
-        var_p = prior_var[name] if isinstance(prior_var, Mapping) else prior_var
-        var_p = torch.as_tensor(var_p, dtype=centre.dtype, device=centre.device)
-        log_ratio = own - var_p.log()
-        terms = log_ratio.exp() + (centre - centre_p).square() / var_p - 1 - log_ratio
-        total = total + 0.5 * terms.reshape(terms.shape[0], -1).sum(1)
-    return total
+    if isinstance(prior_mean, Mapping) or isinstance(prior_var, Mapping):
+        at = ([at[name] if isinstance(at, Mapping) else at for at in (prior_mean, prior_var)] for name in log_var)
+        pieces: Sequence[Tensor] = [
+            _terms(mean[name], own, *own_prior) for (name, own), own_prior in zip(log_var.items(), at)
+        ]
+    else:  # all weights at once
+        means, log_vars = (torch.cat([of[n].reshape(len(of[n]), -1) for n in log_var], 1) for of in (mean, log_var))
+        pieces = _terms(means, log_vars, prior_mean, prior_var).split([own[0].numel() for own in log_var.values()], 1)
+    return reduce(add, (0.5 * terms.reshape(len(terms), -1).sum(1) for terms in pieces))
+
+
+def _terms(mean: Tensor, log_var: Tensor, prior_mean: Tensor | float, prior_var: Tensor | float) -> Tensor:
+    """Twice the KL of each weight."""
+    var_p = torch.as_tensor(prior_var, dtype=mean.dtype, device=mean.device)
+    log_ratio = log_var - var_p.log()
+    return log_ratio.exp() + (mean - prior_mean).square() / var_p - 1 - log_ratio

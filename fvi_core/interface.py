@@ -57,7 +57,12 @@ for _module in ("fits", "hamiltonian", "vogn"):  # these modules register their 
 
 
 class TrainingFailed(RuntimeError):
-    """Error: training ended without parameters; the message says why."""
+    """Error: training ended without parameters; the message says why.
+
+    >>> fvi.fit(net, (x, y), "MAP", epochs=5, optimiser={"name": "sgd", "lr": 1e38}, progress=False)
+    Traceback (most recent call last):
+    fvi_core.interface.TrainingFailed: method 'MAP': ...
+    """
 
 
 def fit(
@@ -101,6 +106,9 @@ def fit(
 
     Ctrl-C ends training early: the posterior then has the current parameters. Raises UnfitModule, UnknownMethod,
     UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed after it.
+
+    >>> posterior = fvi.fit(net, (x, y), "FSVI", epochs=2, context={"points": 10}, progress=False)
+    >>> laplace = fvi.fit(net, (x, y), "laplace", fit={"structure": "last_layer"})
     """
     trained_already = method in FITS.classes
     row = methods.get("MAP" if trained_already else method)
@@ -155,6 +163,10 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
     """Load a posterior from a file of :meth:`Posterior.save`, on a module of the same structure.
 
     Runs no code from the file. Raises ValueError for another file and for another module, with the difference.
+
+    >>> posterior.save("mine.fvi")
+    >>> torch.equal(fvi.load("mine.fvi", net).predict(x).values, posterior.predict(x).values)
+    True
     """
     with open(path, "rb") as file:
         whole = io.BytesIO(file.read())

@@ -149,7 +149,8 @@ class Gaussian(Likelihood):
 
     def noise_std(self, params: Params) -> Tensor:
         rho = params[RHO] if self.learned else params[RHO].detach()
-        return self.min_std + (rho.exp() if self.scale == "exp" else torch.nn.functional.softplus(rho))
+        std = rho.exp() if self.scale == "exp" else torch.nn.functional.softplus(rho)
+        return self.min_std + std if self.min_std else std
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S,

@@ -35,6 +35,12 @@ class Prediction:
 
     ``noise_std``: standard deviation ``[Q]`` of the observations' noise in these units, None for a classifier.
     ``moments``: mean and variance ``[N, Q]`` of the function where they have a closed form.
+
+    >>> found = posterior.predict(x)
+    >>> found.values.shape, found.probabilities.shape, found.entropy.shape
+    (torch.Size([100, 40, 2]), torch.Size([40, 2]), torch.Size([40]))
+    >>> found.mean.shape, found.std.shape
+    (torch.Size([40, 2]), torch.Size([40, 2]))
     """
 
     values: Tensor
@@ -69,6 +75,9 @@ class Posterior:
     """A trained and fitted method on a module; :func:`fvi_core.fit` and :func:`fvi_core.load` return one.
 
     ``config``: method and hyper-parameters as plain JSON. ``loss``: of every epoch, in nats per training point.
+
+    >>> posterior.network.n_outputs, posterior.device, posterior.dtype, posterior.classes, len(posterior.loss)
+    (2, device(type='cpu'), torch.float32, None, 5)
     """
 
     model: Model
@@ -107,14 +116,20 @@ class Posterior:
     @torch.no_grad()
     def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
         """Return predictions at inputs ``x [N, ...]``, a tensor or an array; each seed gives the same functions at
-        every call."""
+        every call.
+
+        >>> posterior.predict(x, samples=20).probabilities.shape
+        torch.Size([40, 2])
+        """
         given = torch.as_tensor(x)
         if given.shape[1:] != self.network.input_shape or not len(given):
             raise ValueError(
                 f"x: expected inputs [N, {str(list(self.network.input_shape))[1:-1]}], found {list(given.shape)}"
             )
         functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
-        rows = rows_at_once(self.network, samples, self.device) if self.model.family.pointwise else len(given)
+        first = given[:1][None].to(self.device, self.dtype)
+        drawn = functions(first).shape[1]  # one of a point estimate, those of an ensemble: fewer than samples
+        rows = rows_at_once(self.network, drawn, self.device) if self.model.family.pointwise else len(given)
         pieces = [each[None].to(self.device, self.dtype) for each in given.split(rows)]
         f = torch.cat([functions(piece)[0] for piece in pieces], 1)
         found = [self.model.marginals(self.parameters, piece) for piece in pieces]
@@ -139,6 +154,9 @@ class Posterior:
 
         Accuracy, negative log-likelihood in nats, Brier score and expected calibration error (15 bins) of a classifier;
         root mean square error and negative log-likelihood of a regression, in the units of the targets.
+
+        >>> sorted(posterior.score(x, y))
+        ['accuracy', 'brier', 'ece', 'nll']
         """
         x, y = read(x) if y is None else (x, y)
         found, outputs = self.predict(x, samples), self.network.n_outputs
@@ -163,6 +181,9 @@ class Posterior:
     def auroc(self, x: Any, other: Any, samples: int = 100) -> float:
         """Return how often inputs ``other``, of another source, have a larger predictive entropy than x: the area under
         the ROC curve, with ties one half. Raises TypeError for a regression.
+
+        >>> 0 <= posterior.auroc(x, 5 * x) <= 1
+        True
         """
         if not self.targets.classification:
             raise TypeError("a regression has no predictive entropy; compare predict(x).std")
@@ -174,6 +195,9 @@ class Posterior:
         evaluates with this seed and so many samples, in the units of the targets.
 
         Raises NotSupported for functions that are not the module at some weights.
+
+        >>> [drawn(x).shape for drawn in posterior.modules(2)]
+        [torch.Size([40, 2]), torch.Size([40, 2])]
         """
         own, head = Held.of(self.parameters).family, f"{HEAD}.bias"
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
@@ -193,6 +217,9 @@ class Posterior:
     def after(self, fit: str, data: Data, validation: Data | None = None, **options: Any) -> Posterior:
         """Return the posterior with a fit part ("laplace", "subnetwork_laplace", "temperature"), fitted to ``data``
         (the training data again), or to validation data where the part requires it.
+
+        >>> posterior.after("temperature", (x, y)).predict(x).probabilities.shape
+        torch.Size([40, 2])
         """
         spec, outputs = {"name": fit, **options}, self.network.n_outputs
         held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
@@ -201,10 +228,22 @@ class Posterior:
         config = {**self.config, "parts": {**self.config["parts"], "fit": spec}}
         return replace(self, model=model, parameters=parameters, config=config)
 
-    def answer(self, asked: str | Path, out: str | Path, samples: int = 100) -> None:
-        """Write predictions at the sets of a file of ``benchmarks sets``, as ``benchmarks score`` takes them."""
+    def answer(self, asked: str | Path, out: str | Path, samples: int = 100, seed: int | None = None) -> None:
+        """Write predictions at the sets of a file of ``benchmarks sets``, as ``benchmarks score`` takes them; ``seed``:
+        which of the file's seeds this fit stands for, by default its first.
+
+        >>> sets = {"dataset": "mine", "split": 0, "seeds": [0], "test/x": x.numpy(), "test/fingerprint": "a"}
+        >>> np.savez("asked.npz", **sets)
+        >>> posterior.answer("asked.npz", "mine.npz")
+        >>> np.load("mine.npz")["test/logits"].shape
+        (100, 40, 2)
+        """
         with np.load(asked) as sets:
             made: dict[str, Any] = {"dataset": sets["dataset"], "split": sets["split"], "seed": sets["seeds"][0]}
+            if seed is not None:
+                if seed not in sets["seeds"]:
+                    raise ValueError(f"{asked}: expected one of its seeds {sets['seeds'].tolist()}, found {seed}")
+                made["seed"] = np.int64(seed)
             for key in sets.files:
                 name, _, kind = key.rpartition("/")
                 if kind != "fingerprint":
@@ -224,6 +263,8 @@ class Posterior:
     def save(self, path: str | Path) -> None:
         """Write one file of tensors and text, without code and without the module: :func:`fvi_core.load` is given the
         module again.
+
+        >>> posterior.save("mine.fvi")
         """
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.parameters.items()}
         config = self.config | {"targets": asdict(self.targets), "module": structure(self.network)}

@@ -17,7 +17,8 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     few = len(a) == 1 and 1 in (*a.shape[1:], b.shape[2])
     if few and a.is_cpu and not torch.is_autocast_enabled("cpu"):
-        return _Alone.apply(a, b, bias)
+        plain = not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
+        return (_Alone.forward if plain else _Alone.apply)(a, b, bias)
     return torch.bmm(a, b) if bias is None else torch.baddbmm(bias, a, b)
 
 
@@ -26,6 +27,13 @@ class _Alone(torch.autograd.Function):
     gradients the first's bits only with a batch's memory layout, which slices do not preserve."""
 
     generate_vmap_rule = True
+
+    @classmethod
+    def apply(cls, *operands: Tensor | None) -> Tensor:
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*operands)
+        # without reading the signature of `forward` anew
+        return super(torch.autograd.Function, cls).apply(*operands)  # type: ignore[misc]
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:

@@ -22,7 +22,7 @@ from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import CellRuns, Made, ask, different_data, different_note
 from reports.records import Broken, Recorded, Records, recorded
-from reports.significance import bold, worse
+from reports.significance import Pair, bold, pairwise, worse
 
 NOT_PLANNED, DIFFERENT = "not planned", "different data"
 
@@ -196,6 +196,14 @@ class TableResult:
         """Processor models of a column of costs; empty for other columns."""
         return sorted(set().union(*(row[j].machines for row in self.cells)))
 
+    def pairwise(self, j: int) -> dict[tuple[int, int], Pair]:
+        """Return the tests between the rows of a column; none of costs that rank nothing."""
+        column = self.table.columns[j]
+        if not column.compared or len(self.machines(j)) > 1:
+            return {}
+        compared = [{} if row[j].shared else row[j].values for row in self.cells]
+        return pairwise(compared, direction(column.cell.metric), self.overlaps.get(column.cell.dataset, 0.0))
+
 
 def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> TableResult:
     """Return every cell of a table under one protocol, once for these records; runs of other protocols take no part.
@@ -231,12 +239,10 @@ def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | N
     overlaps = {name: _overlap(found) for name, found in named.items()}
     result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records, overlaps)
     for j, column in enumerate(table.columns):
-        if column.compared and len(result.machines(j)) < 2:
-            compared = [{} if row[j].shared else row[j].values for row in cells]
-            tested = worse(compared, direction(column.cell.metric), overlaps[column.cell.dataset])
-            apart = any(tested) if any(each is not None for each in tested) else None
-            for row, mark in zip(cells, bold(tested)):
-                row[j] = replace(row[j], bold=mark, apart=apart)
+        tested = worse(len(cells), result.pairwise(j), direction(column.cell.metric))
+        apart = any(tested) if any(each is not None for each in tested) else None
+        for row, mark in zip(cells, bold(tested)):
+            row[j] = replace(row[j], bold=mark, apart=apart)
     return result
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from benchmarks.records import published
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import MEANINGLESS, has_any
-from reports.aggregate import aggregate
 from reports.agreement import LEVEL
-from reports.causes import shown
+from reports.page.book import Book
 from reports.records import Records
 from reports.statuses import statuses
 from reports.tables import marked
@@ -63,14 +61,13 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
     A table that the suite lacks counts with all its cells published and none recorded. A published cell counts by
     protocol paper of its own table; a cell with records of reduced protocols only counts as reduced and nowhere else.
     """
-    records, known = Records(results_dir), set(suite.table_names())
-    others = records.of_other_files()
+    book, known = Book(suite, Records(results_dir)), set(suite.table_names())
     numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
     rows = []
     for paper, number in sorted(numbers, key=lambda each: (each[0], int(each[1]))):
         cells, name = len(published.table(paper, number)), f"{paper}-{number}"
         if name in known:
-            rows.append(_count(paper, number, cells, suite, records, others))
+            rows.append(_count(paper, number, cells, book))
         else:
             rows.append(Coverage(paper, number, cells))
     return rows
@@ -122,14 +119,10 @@ def markdown(rows: list[Coverage]) -> str:
     return f"# Coverage of the published tables\n\n{body}\n\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
 
 
-def _count(paper: str, number: str, cells: int, suite: Suite, records: Records, others: Records) -> Coverage:
-    """Count the cells of a published table as it is shown; ``others``: runs on a user's own files, for cells without
-    others."""
-    table = suite.table(f"{paper}-{number}")
-    stores = {name: records if has_any(table, name, records.store) else others for name in table.protocols}
-    results = {name: aggregate(table, name, known) for name, known in stores.items() if name != MEANINGLESS}
-    causes = shown(results["paper"].flat, paper, number, suite, records) if "paper" in results else {}
-    found = statuses(results, causes).values()
+def _count(paper: str, number: str, cells: int, book: Book) -> Coverage:
+    """Count the cells of a published table as the start page of the site shows them."""
+    results = book.results(book.suite.table(f"{paper}-{number}"))
+    found = statuses(results, book.causes(paper, number)).values()
     counts = Counter(status for status, _ in found)
     whole = [cell for status, cell in found if status != "reduced"]
     return Coverage(

@@ -80,13 +80,6 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
     return Paired(float(gap), spread, len(gaps), overlap if varied else 0.0)
 
 
-def paired(first: Runs, second: Runs, overlap: float = 0.0) -> tuple[float, float]:
-    """Return the mean of first - second over the runs that both have, and its two-sided p-value; nan for fewer than
-    two."""
-    found = compare(first, second, overlap)
-    return found.gap, found.p
-
-
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
     """Return the hypotheses that Holm's step-down procedure rejects at family-wise level alpha (Holm 1979)."""
     rejected = [False] * len(p_values)
@@ -98,27 +91,39 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
     return rejected
 
 
-def worse(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> list[bool | None]:
-    """Return for every row of a column whether it is significantly worse than another; None for an untested row, a row
-    with an infinite value (which has no variance), and in a column without a direction.
+@dataclass(frozen=True)
+class Pair:
+    """Test of one pair of rows of a column; apart: whether it rejects that they are equal, after Holm's correction."""
+
+    paired: Paired
+    apart: bool
+
+
+def pairwise(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> dict[tuple[int, int], Pair]:
+    """Return the test of every pair of rows of a column that share two runs, corrected for their number; none for rows
+    with an infinite value (which has no variance), and none in a column without a direction.
 
     direction is +1 where higher is better, -1 where lower is.
     """
-    found: list[bool | None] = [None] * len(column)
     present = [index for index, runs in enumerate(column) if runs and all(map(math.isfinite, runs.values()))]
-    if direction == 0:
-        return found
-    tests = {
-        pair: told
-        for pair in combinations(present, 2)
-        if not math.isnan((told := paired(column[pair[0]], column[pair[1]], overlap))[1])
+    pairs = {
+        (i, j): found
+        for i, j in combinations(present if direction else (), 2)
+        if not math.isnan((found := compare(column[i], column[j], overlap)).p)
     }
-    for index in {index for pair in tests for index in pair}:
-        found[index] = False
-    for ((first, second), (gap, _)), rejected in zip(tests.items(), holm([p for _, p in tests.values()]), strict=True):
-        if rejected:
-            found[second if direction * gap > 0 else first] = True
-    return found
+    rejected = holm([found.p for found in pairs.values()])
+    return {pair: Pair(found, apart) for (pair, found), apart in zip(pairs.items(), rejected, strict=True)}
+
+
+def worse(rows: int, found: Mapping[tuple[int, int], Pair], direction: int) -> list[bool | None]:
+    """Return for every row of a column whether it is significantly worse than another; None for one in no test."""
+    told: list[bool | None] = [None] * rows
+    for index in {index for pair in found for index in pair}:
+        told[index] = False
+    for (first, second), test in found.items():
+        if test.apart:
+            told[second if direction * test.paired.gap > 0 else first] = True
+    return told
 
 
 def bold(rows: Sequence[bool | None]) -> list[bool]:

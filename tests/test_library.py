@@ -4,31 +4,70 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+
+import fvi_core as fvi
+from benchmarks.commands import cli
+from benchmarks.suite import Suite
+from tests.plugins import forgotten
 
 ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "docs" / "library.md").read_text()
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_snippets_run_in_order(
+def test_snippets_and_commands_run_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text(), re.DOTALL)
     names: dict = {}
-    for block in blocks:
+    steps = re.findall(
+        r"```python\n(.*?)```|^    \.venv/bin/python -m benchmarks ([^\n]*)$", TEXT, re.DOTALL | re.MULTILINE
+    )
+    for block, command in steps:
         exec(block, names)
-    assert len(blocks) == 3 and "accuracy" in capsys.readouterr().out
+        if command:
+            words = shlex.split(command)
+            with pytest.raises(SystemExit) as end:
+                cli.build(Suite())([*words, *(["--results", "results"] if words[0] == "score" else [])])
+            assert not end.value.code
+    assert len(steps) == 9
+    printed = capsys.readouterr().out
+    assert "'accuracy'" in printed and "depend" in printed
+    assert names["streamed"].model.context is None and names["wide"].model.context.pools() == {"mine"}
+    assert names["wide"].model.prior.variance == 10.0
+    (record,) = (tmp_path / "results" / "digits").rglob("*.json")
+    assert json.loads(record.read_text())["method"] == "My model"
+
+
+def test_the_options_of_the_tables_are_taken() -> None:
+    """Part options in backquotes in the table of contexts and priors, each on the method above."""
+    x, y = torch.randn(30, 2), torch.arange(30) % 2
+    options = re.findall(r"\| `((?:context|prior)=\{.*)` \|$", TEXT, re.MULTILINE)
+    assert len(options) == 4
+    for each in options:
+        given = eval(f"dict({each})", {"inputs": x})
+        posterior = fvi.fit(nn.Linear(2, 2), (x, y), "FSVI", epochs=1, progress=False, **given)
+        for kind in given.keys() & {"context", "prior"}:
+            assert given[kind].items() <= posterior.config["parts"][kind].items()
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("notebook", sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
-def test_code_cells_run_and_print_what_the_notebook_shows(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_cells_run_and_print_what_the_notebook_shows(
+    notebook: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("FVI_PLUGINS", "")  # restored after a notebook has set it
     names: dict = {}
-    for cell in json.loads(notebook.read_text())["cells"]:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
-            shown = "".join(text for output in cell["outputs"] for text in output.get("text", []))
-            assert re.sub(r"[\d.]+", "#", capsys.readouterr().out) == re.sub(r"[\d.]+", "#", shown)
+    with forgotten():
+        for cell in json.loads(notebook.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)
+                shown = "".join(text for output in cell["outputs"] for text in output.get("text", []))
+                assert re.sub(r"[\d.]+", "#", capsys.readouterr().out) == re.sub(r"[\d.]+", "#", shown)

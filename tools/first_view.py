@@ -44,6 +44,20 @@ def measured(driver: Any, address: str) -> tuple[float, float, float]:
     return (seen[0] or seen[1]) / 1000, seen[1] / 1000, _spent(driver) - before
 
 
+def browser() -> Any:
+    """Return a driver of Chromium without a window. Raises ImportError or FileNotFoundError for what it needs."""
+    from selenium import webdriver  # here, since only this needs it
+
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        raise FileNotFoundError("chromium and chromedriver are needed, and not found")
+    asked = webdriver.ChromeOptions()
+    asked.binary_location = chromium
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        asked.add_argument(word)
+    return webdriver.Chrome(options=asked, service=webdriver.ChromeService(executable_path=driver))
+
+
 def _spent(driver: Any) -> float:
     found = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     return next(each["value"] for each in found if each["name"] == "TaskDuration")
@@ -63,21 +77,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.first_view", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help=f"the site ({FOLDER})")
     options = parser.parse_args(arguments)
-    browser, driven_by = shutil.which("chromium"), shutil.which("chromedriver")
     try:
         chosen(options.folder)
-        from selenium import webdriver  # here, since only this needs it
+        driver = browser()
     except (FileNotFoundError, ImportError) as error:
         print(error, file=sys.stderr)
         return 2
-    if not (browser and driven_by):
-        print("chromium and chromedriver are needed, and not found", file=sys.stderr)
-        return 2
-    asked = webdriver.ChromeOptions()
-    asked.binary_location = browser
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        asked.add_argument(word)
-    driver = webdriver.Chrome(options=asked, service=webdriver.ChromeService(executable_path=driven_by))
     try:
         driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
         heading = "page", "size", "painted after", "table seen at", "processor time", f"goal of {GOAL:g} s met"

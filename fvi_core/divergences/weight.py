@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from functools import reduce
+from operator import add
 
 from torch import Tensor
 
@@ -45,8 +46,8 @@ class WeightPenalty(Divergence):
 
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()
-        squares = sum((v - mean).square().flatten(1).sum(1) for v in step.parameters.values())
-        return cast(Tensor, squares) / (2 * variance)
+        away = step.parameters.values() if mean == 0 else (v - mean for v in step.parameters.values())
+        return reduce(add, (v.square().flatten(1).sum(1) for v in away)) / (2 * variance)
 
     def weight_prior(self, prior: Prior) -> tuple[float, float]:
         mean, variance = prior.gaussian_weights()

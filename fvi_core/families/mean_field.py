@@ -76,9 +76,11 @@ class MeanField(MeansAndVariances):
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         weights = self._weights(network, parameters, samples, streams)
-        return {name: value.expand(-1, samples, *value.shape[2:]) for name, value in weights.items()} | buffers_of(
-            parameters
-        )
+        drawn = {
+            name: value if value.shape[1] == samples else value.expand(-1, samples, *value.shape[2:])
+            for name, value in weights.items()
+        }
+        return drawn | buffers_of(parameters)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         if self.layers != "last":

@@ -68,10 +68,14 @@ class Dense(Posterior):
         return {"index": curvature["index"], "factor": factor}
 
     def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
-        index, z = own["index"], streams.normal(samples, len(own["index"]))[0].double()
-        flat = z.new_zeros(samples, network.n_parameters)
-        flat[:, index] = torch.linalg.solve_triangular(own["factor"].mT, z.mT, upper=True).mT
+        steps = self._steps(own, samples, streams)
+        flat = steps.new_zeros(samples, network.n_parameters)
+        flat[:, own["index"]] = steps
         return network.unflatten(flat)
+
+    def _steps(self, own: Tensors, samples: int, streams: Streams) -> Tensor:
+        z = streams.normal(samples, len(own["index"]))[0].double()
+        return torch.linalg.solve_triangular(own["factor"].mT, z.mT, upper=True).mT
 
     def variance(self, network: Network, own: Tensors, recorded: Recorded, direction: Tensor) -> Tensor:
         rows = jacobian(network, recorded.gradients(direction), _columns(network, own["index"])).double()
@@ -93,8 +97,9 @@ class LastLayer(Dense):
         within(self.size(network), "structure 'last_layer': the matrix", "'kronecker' or 'diagonal'")
 
     def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
-        drawn = super().draw(network, own, samples, streams)
-        return {name: drawn[name] for name in network.head.shapes}
+        names = [name for name in network.sizes if name in network.head.shapes]
+        pieces = self._steps(own, samples, streams).split([network.sizes[name] for name in names], dim=1)
+        return {name: piece.unflatten(1, network.shapes[name]) for name, piece in zip(names, pieces, strict=True)}
 
 
 @dataclass(frozen=True)

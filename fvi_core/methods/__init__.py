@@ -16,12 +16,19 @@ from fvi_core import plugins
 from fvi_core.registry import PartSpec
 from fvi_core.spelling import nearest
 
+__all__ = ["Method", "UnknownMethod", "add", "catalogue", "get"]
+
 Parts = dict[str, Any]
 PARTS = ("family", "divergence", "prior", "context", "weight", "fit")
 
 
 class UnknownMethod(KeyError):
-    """No catalogue row of that name; the message names the nearest."""
+    """No catalogue row of that name; the message names the nearest.
+
+    >>> get("FSVVI")
+    Traceback (most recent call last):
+    fvi_core.methods.UnknownMethod: no method 'FSVVI'; did you mean 'FSVI' or 'GFSVI' or 'MFVI'?
+    """
 
     def __str__(self) -> str:
         return self.args[0]
@@ -35,6 +42,9 @@ class Method:
     ``training``, if given, replace a table's parts of another name. ``aliases``: other names in papers. ``trained_as``:
     the method whose trainings it shares; each evaluation then fits the fit part to their parameters, and the method's
     name is "<trained_as> (<fit part>)".
+
+    >>> Method("Mine", "one network", "", family={"name": "point"}).family
+    {'name': 'point'}
     """
 
     name: str
@@ -52,11 +62,19 @@ class Method:
     trained_as: str | None = None
 
     def parts(self) -> Parts:
-        """Return the four parts and the weight as a new plain dict."""
+        """Return the four parts and the weight as a new plain dict.
+
+        >>> get("MAP").parts()["divergence"]
+        {'name': 'weight_penalty'}
+        """
         return copy.deepcopy({name: getattr(self, name) for name in PARTS})
 
     def own_parts(self) -> Parts:
-        """Return the method's own likelihood and training, which tables choose otherwise, as a new plain dict."""
+        """Return the method's own likelihood and training, which tables choose otherwise, as a new plain dict.
+
+        >>> get("MAP").own_parts()
+        {}
+        """
         own = {"likelihood": self.likelihood, "training": self.training}
         return copy.deepcopy({name: part for name, part in own.items() if part is not None})
 
@@ -65,7 +83,13 @@ _ROWS: dict[str, Method] = plugins.track({})
 
 
 def add(method: Method) -> Method:
-    """Add a row to the catalogue. Raises ValueError if its name or an alias is taken."""
+    """Add a row to the catalogue. Raises ValueError if its name or an alias is taken.
+
+    >>> base = get("FSVI")
+    >>> mine = add(replace(base, name="Wide FSVI", aliases=(), prior={**base.prior, "variance": 10.0}))
+    >>> get("Wide FSVI").prior["variance"]
+    10.0
+    """
     load_own()  # otherwise a repeated name would be noticed too late
     taken = {name for row in _ROWS.values() for name in (row.name, *row.aliases)}
     for name in (method.name, *method.aliases):
@@ -97,13 +121,21 @@ def fitted_name(method: str, fit: PartSpec) -> str:
 
 
 def catalogue() -> dict[str, Method]:
-    """Return all rows by name, in the order of their files. Raises :class:`~fvi_core.plugins.PluginError`."""
+    """Return all rows by name, in the order of their files. Raises :class:`~fvi_core.plugins.PluginError`.
+
+    >>> {"MAP", "FSVI", "GFSVI"} <= catalogue().keys()
+    True
+    """
     _load()
     return dict(_ROWS)
 
 
 def get(name: str) -> Method:
-    """Return the row of a name or alias. Raises :class:`UnknownMethod`, :class:`~fvi_core.plugins.PluginError`."""
+    """Return the row of a name or alias. Raises :class:`UnknownMethod`, :class:`~fvi_core.plugins.PluginError`.
+
+    >>> get("FSVI").divergence["name"]
+    'gaussian_kl'
+    """
     _load()
     for method in _ROWS.values():
         if name == method.name or name in method.aliases:

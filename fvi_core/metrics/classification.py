@@ -20,7 +20,11 @@ _ROUNDING = 1e-12  # smaller mutual informations are rounding errors, which must
 
 @dataclass(frozen=True)
 class Summary:
-    """Per-point statistics that the metrics of one evaluation set share."""
+    """Per-point statistics that the metrics of one evaluation set share.
+
+    >>> summarise(np.log([[[0.75, 0.25]], [[0.25, 0.75]]])).p.round(6)
+    array([[0.5, 0.5]])
+    """
 
     p: np.ndarray  # [N, C] mean over samples of the probabilities
     log_p: np.ndarray  # [N, C] its logarithm, finite where p underflows, -inf where a probability of 0 was brought
@@ -30,7 +34,11 @@ class Summary:
 
 
 def summarise(logits: np.ndarray) -> Summary:
-    """Reduce logits [S, N, C] over their samples."""
+    """Reduce logits [S, N, C] over their samples.
+
+    >>> sorted(summarise(np.zeros((3, 1, 2))).scores)
+    ['energy', 'expected_entropy', 'msp', 'mutual_information', 'predictive_entropy']
+    """
     samples, points, classes = logits.shape
     step = max(1, _CHUNK // (samples * classes))
     chunks = [_summarise(logits[:, start : start + step]) for start in range(0, points, step)]
@@ -66,7 +74,11 @@ def _summarise(logits: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """log p_c = l_c - log sum_k exp(l_k), in float64."""
+    """log p_c = l_c - log sum_k exp(l_k), in float64.
+
+    >>> log_softmax(np.zeros((1, 2))).round(3)
+    array([[-0.693, -0.693]])
+    """
     return _normalised(logits)[0]
 
 
@@ -74,6 +86,9 @@ def energy(logits: np.ndarray) -> np.ndarray:
     """Energy E = -log sum_c exp(l_c), [N], of logits [S, N, C] (Liu et al. 2020, eq. 4, T = 1), averaged over samples.
 
     Raises ValueError for log-probabilities, whose energy is 0 everywhere.
+
+    >>> energy(np.zeros((1, 1, 2))).round(3)
+    array([-0.693])
     """
     norm = _normalised(logits)[1]
     if np.abs(norm).max() <= _NORMALISED:
@@ -91,15 +106,27 @@ def _normalised(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def accuracy(p: np.ndarray, y: np.ndarray) -> float:
-    """mean 1[argmax_c p_c = y]; the first class of a tie."""
+    """mean 1[argmax_c p_c = y]; the first class of a tie.
+
+    >>> accuracy(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
+    0.5
+    """
     return float((p.argmax(-1) == y).mean())
 
 
 def log_likelihood(log_p: np.ndarray, y: np.ndarray) -> float:
-    """mean log p(y); log p [N, C] is log mean_s p_s (predictive) or mean_s log p_s (expected)."""
+    """mean log p(y); log p [N, C] is log mean_s p_s (predictive) or mean_s log p_s (expected).
+
+    >>> round(log_likelihood(np.log([[0.5, 0.5]]), np.array([1])), 3)
+    -0.693
+    """
     return float(np.take_along_axis(log_p, y[:, None], -1).mean())
 
 
 def brier(p: np.ndarray, y: np.ndarray) -> float:
-    """mean over points of sum_c (p_c - 1[y = c])^2, in [0, 2]."""
+    """mean over points of sum_c (p_c - 1[y = c])^2, in [0, 2].
+
+    >>> brier(np.array([[0.75, 0.25]]), np.array([0]))
+    0.125
+    """
     return float(((p - np.eye(p.shape[-1])[y]) ** 2).sum(-1).mean())

@@ -11,13 +11,19 @@ FPR_GRID = np.linspace(0, 1, 101)
 
 @dataclass(frozen=True)
 class Detection:
-    """ROC curve of scores id [N] against ood [M]: one point for each distinct threshold, highest first."""
+    """ROC curve of scores id [N] against ood [M]: one point for each distinct threshold, highest first.
+
+    >>> curve = Detection.of(id=np.array([0.1, 0.4]), ood=np.array([0.3, 0.9]))
+    >>> curve.auroc(), curve.fpr95()
+    (0.75, 0.5)
+    """
 
     fpr: np.ndarray
     tpr: np.ndarray
 
     @classmethod
     def of(cls, id: np.ndarray, ood: np.ndarray) -> Detection:
+        """Return the curve of ID scores [N] and OOD scores [M]."""
         false, true = _counts(id, ood)
         return cls(np.append(0, false / false[-1]), np.append(0, true / true[-1]))
 
@@ -30,12 +36,20 @@ class Detection:
         return float(self.fpr[np.argmax(self.tpr >= 0.95)])
 
     def tpr_on_grid(self) -> np.ndarray:
-        """True positive rate at the false positive rates 0, 0.01, ..., 1, linear between thresholds."""
+        """True positive rate at the false positive rates 0, 0.01, ..., 1, linear between thresholds.
+
+        >>> Detection.of(np.array([0.1, 0.4]), np.array([0.3, 0.9])).tpr_on_grid().shape
+        (101,)
+        """
         return np.interp(FPR_GRID, self.fpr, self.tpr)
 
 
 def aupr(id: np.ndarray, ood: np.ndarray) -> float:
-    """Average precision: sum over thresholds of (R_i - R_{i-1}) P_i."""
+    """Average precision: sum over thresholds of (R_i - R_{i-1}) P_i.
+
+    >>> round(aupr(id=np.array([0.1, 0.4]), ood=np.array([0.3, 0.9])), 3)
+    0.833
+    """
     false, true = _counts(id, ood)
     terms = np.diff(true / true[-1], prepend=0) * (true / (true + false))
     return float(terms[::-1].copy().sum())  # lowest threshold first, as scikit-learn adds them: the same bits

@@ -9,6 +9,9 @@ def log_mean_exp(x: np.ndarray) -> np.ndarray:
     """log mean_s exp(x_s) over the first axis; -inf where every x_s is.
 
     The largest terms are counted and left out of the sum, so that log1p preserves the contribution of the others.
+
+    >>> log_mean_exp(np.log([[0.5], [0.25]])).round(3)
+    array([-0.981])
     """
     largest = x.max(0)
     at_largest = x == largest
@@ -18,7 +21,11 @@ def log_mean_exp(x: np.ndarray) -> np.ndarray:
 
 
 def entropy(p: np.ndarray) -> np.ndarray:
-    """-sum_c p_c log p_c over the last axis, in nats; 0 log 0 is 0."""
+    """-sum_c p_c log p_c over the last axis, in nats; 0 log 0 is 0.
+
+    >>> entropy(np.array([[0.5, 0.5]])).round(3)
+    array([0.693])
+    """
     import torch  # torch is slow to load, and most commands only read records; its bits are those of scipy.special.entr
 
     return torch.special.entr(torch.from_numpy(p)).numpy().sum(-1)

@@ -11,25 +11,45 @@ from .ties import tied_means
 
 def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
     """Expected number of errors among the k most certain points, for k = 1..N: with g points of one uncertainty, of
-    which e are wrong, behind n points, errors_n + (k - n) e / g."""
+    which e are wrong, behind n points, errors_n + (k - n) e / g.
+
+    >>> errors_retained(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
+    array([0., 1.])
+    """
     return np.cumsum(tied_means(~correct, uncertainty)[np.argsort(uncertainty, kind="stable")])
 
 
 def retention_curve(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
-    """Accuracy on the k most certain points, for k = 1..N."""
+    """Accuracy on the k most certain points, for k = 1..N.
+
+    >>> retention_curve(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
+    array([1. , 0.5])
+    """
     return 1 - errors_retained(correct, uncertainty) / np.arange(1, len(correct) + 1)
 
 
 def selective_accuracy_area(correct: np.ndarray, uncertainty: np.ndarray) -> float:
-    """1/N sum_k accuracy_k: mean of the retention curve."""
+    """1/N sum_k accuracy_k: mean of the retention curve.
+
+    >>> selective_accuracy_area(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
+    0.75
+    """
     return float(retention_curve(correct, uncertainty).mean())
 
 
 def aurc(correct: np.ndarray, uncertainty: np.ndarray) -> float:
-    """1/N sum_k errors_k / k: mean over coverages k / N of the selective risk."""
+    """1/N sum_k errors_k / k: mean over coverages k / N of the selective risk.
+
+    >>> aurc(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
+    0.25
+    """
     return float((1 - retention_curve(correct, uncertainty)).mean())
 
 
 def augrc(correct: np.ndarray, uncertainty: np.ndarray) -> float:
-    """1/N sum_k errors_k / N: mean over coverages of coverage times selective risk (Traub et al. 2024)."""
+    """1/N sum_k errors_k / N: mean over coverages of coverage times selective risk (Traub et al. 2024).
+
+    >>> augrc(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
+    0.25
+    """
     return float(errors_retained(correct, uncertainty).mean() / len(correct))

@@ -195,7 +195,9 @@ class ModuleNetwork(Network):
     def _run(self, layers: Sequence, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if not layers or not isinstance(layers[0], Body):
             return super()._run(layers, parameters, a, ride)
-        samples = max((parameters[name].shape[1] for name in self.shapes if name in parameters), default=1)
+        # Samples of the head alone share the body's features.
+        own = self.shapes if ride.dropout is not None else self.shapes.keys() - self.head.shapes.keys()
+        samples = max((parameters[name].shape[1] for name in own if name in parameters), default=1)
         lead = len(a), samples
         if self.convolutional and math.prod(lead) > 1 and ride == Pass(seen=ride.seen):
             phi = self._one_by_one(layers[0], parameters, a, lead, ride)

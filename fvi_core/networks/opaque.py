@@ -22,7 +22,12 @@ SIDES = ("mean", "var")
 
 
 class UnfitModule(ValueError):
-    """Error: a module cannot be a network. The message names the submodule, what was expected and what was found."""
+    """Error: a module cannot be a network. The message names the submodule, what was expected and what was found.
+
+    >>> fvi.fit(torch.nn.Sequential(net, torch.nn.Softmax(1)), (x, y))
+    Traceback (most recent call last):
+    fvi_core.networks.opaque.UnfitModule: no nn.Linear gives the module's output: leave softmax to the likelihood, ...
+    """
 
 
 class Opaque(PlacesLayer):

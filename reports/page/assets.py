@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import re
 from importlib.resources import files
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 
-OWN = ("page.css", "page.js", "table.js", "panel.js", "plots.js")
+OWN = ("page.css", "page.js", "search.js", "table.js", "panel.js", "plots.js", "compare.js")
 BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
 EXPORTS = re.compile(r"\bexport\s*\{([^}]*)\}\s*;")
 
 
-def write(folder: Path) -> None:
-    """Write every script and style. Raises BenchmarkError where a library's file is not as expected."""
+STYLED = "document.querySelector('link[rel=stylesheet]').before(Object.assign(document.createElement('style'), %s));\n"
+
+
+def write(folder: Path) -> list[str]:
+    """Write every script and style, and return their names.
+
+    Raises BenchmarkError where a library's file is not as expected.
+    """
+    tables, bokeh = files("itables").joinpath("html"), files("bokeh").joinpath("server", "static", "js")
+    style = _without_links(tables.joinpath("dt_bundle.css").read_text("utf-8"))
+    module = classic(tables.joinpath("dt_bundle.js").read_text("utf-8"))
+    texts = {name: files("reports.page").joinpath("static", name).read_text("utf-8") for name in OWN}
+    texts["datatables.js"] = packed(STYLED % json.dumps({"textContent": style}) + module)
+    texts |= {name: packed(_without_links(bokeh.joinpath(name).read_text("utf-8"))) for name in BOKEH}
     folder.mkdir(parents=True, exist_ok=True)
-    for name in OWN:
-        (folder / name).write_text(files("reports.page").joinpath("static", name).read_text("utf-8"), "utf-8")
-    tables = files("itables").joinpath("html")
-    (folder / "datatables.css").write_text(_without_links(tables.joinpath("dt_bundle.css").read_text("utf-8")), "utf-8")
-    module = tables.joinpath("dt_bundle.js").read_text("utf-8")
-    (folder / "datatables.js").write_text(packed(classic(module)), "utf-8")
-    for name in BOKEH:
-        source = files("bokeh").joinpath("server", "static", "js", name).read_text("utf-8")
-        (folder / name).write_text(packed(_without_links(source)), "utf-8")
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    return list(texts)
 
 
 def packed(text: str) -> str:

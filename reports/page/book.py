@@ -15,7 +15,7 @@ from reports.causes import Cause, shown
 from reports.external import with_rows_brought
 from reports.layout import ShownColumn, columns_of
 from reports.records import Records, recorded
-from reports.statuses import statuses
+from reports.statuses import STATUSES, statuses
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +107,10 @@ class Book:
             self._results[place] = aggregate(table, *recorded(table, protocol, self.records))
         return self._results[place]
 
+    def results(self, table: Any) -> dict[str, TableResult]:
+        """Return a table under each of its protocols whose numbers mean something."""
+        return {name: self.result(table, name) for name in table.protocols if name != MEANINGLESS}
+
     @cached_property
     def sheets(self) -> dict[str, list[Sheet]]:
         """For each table, its default protocol and the ones with records; the one that other forms show comes first."""
@@ -134,14 +138,18 @@ class Book:
         numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
         return [self._picture(*each) for each in sorted(numbers, key=lambda each: (each[0], int(each[1])))]
 
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many published cells have which status."""
+        return {status: sum(picture.count(status) for picture in self.pictures) for status in STATUSES}
+
     def _picture(self, paper: str, number: str) -> Picture:
         left, name = dict(published.table(paper, number)), f"{paper}-{number}"
         squares, title = [], f"Table {number}"
         if name in self.suite.table_names():
             table = self.suite.table(name)
             title = table.title
-            results = {one: self.result(table, one) for one in table.protocols if one != MEANINGLESS}
-            found = statuses(results, self.causes(paper, number))
+            found = statuses(self.results(table), self.causes(paper, number))
             rows = [row for row in table.rows if any(column.published_key(row) in left for column in table.columns)]
             for i, row in enumerate(rows):
                 for j, column in enumerate(table.columns):

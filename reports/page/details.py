@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
 from reports.labels import name, side, title
 from reports.origins import Made, ask
-from reports.page.assets import packed
 from reports.page.book import Book, Sheet
 from reports.records import MALFORMED, Records, plain
 
@@ -58,11 +56,6 @@ class Origins:
             "seconds": seconds if isinstance(seconds, float) else _number(about.get("seconds")),
             "finished": plain(str(about.get("finished") or "")),
         }
-
-
-def script(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> str:
-    """Return the details of a sheet as a script with compressed JSON."""
-    return packed(json.dumps(details(sheet, book, origins, pages), separators=(",", ":"), allow_nan=False))
 
 
 def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import re
 from collections.abc import Iterable, Iterator
@@ -25,12 +26,15 @@ from reports.marks import bold
 from reports.origins import ask
 from reports.page import assets
 from reports.page.book import Book, Sheet
-from reports.page.details import Origins, script, sort_key
+from reports.page.compare import comparisons
+from reports.page.details import Origins, details, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
+from reports.page.search import entries
 from reports.page.slim import slim
 from reports.protocols.filled import filled_lines
 from reports.records import Records
+from reports.significance import RULE
 from reports.statuses import STATUSES
 from reports.tried import Differences
 from reports.tried_page import cause, listed, told
@@ -135,8 +139,7 @@ class _Writer:
     def write(self, figures: bool) -> Site:
         self.out.mkdir(parents=True, exist_ok=True)
         drawn = list(self._figures()) if figures else []
-        assets.write(self.out / "assets")
-        self.made += [f"assets/{path.name}" for path in (self.out / "assets").iterdir()]
+        self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
         self._page("index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems)
         grouped = {paper: [f for f in self.findings if f.claim.paper == paper] for paper in PAPERS}
         self._page(
@@ -146,18 +149,24 @@ class _Writer:
             margin=findings_words.margin,
         )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
+        first: dict[tuple[Any, ...], str] = {}  # table by its settings, which several tables may share
         for name, sheets in self.book.sheets.items():
+            settings = tuple(filled_lines(name, self.suite))
             cells = self.differences.of(name) if name in self.book.suite.table_names() else []
             self._page(
                 table_page(name), "table.html", table=sheets[0].table, sheets=sheets, words=_words,
-                settings=list(filled_lines(name, self.suite)), differences=cells, tried=listed(cells, self.differences),
+                settings=settings, alike=first.setdefault(settings, name), differences=cells,
+                tried=listed(cells, self.differences),
             )  # fmt: skip
             for sheet in sheets:
-                self._text(sheet.file, script(sheet, self.book, self.origins, self.methods.pages))
+                self._data(sheet.file, details(sheet, self.book, self.origins, self.methods.pages))
         self._page("methods/index.html", "methods.html", methods=self.methods)
         for method, page in self.methods.pages.items():
             self._page(page, "method.html", method=method, methods=self.methods)
         self._page("figures/index.html", "figures.html", figures=drawn)
+        self._page("compare/index.html", "compare.html", rule=RULE)
+        self._data("data/compare.js", comparisons(self.book, self.methods, table_page))
+        self._data("data/search.js", entries(self.book, self.methods, self.findings, drawn, table_page))
         self._forget()
         sizes = {name: (self.out / name).stat().st_size for name in self.made}
         pages = sum(name.endswith(".html") for name in self.made)
@@ -169,6 +178,10 @@ class _Writer:
             root=root, here=name, book=self.book, **context
         )
         self._text(name, rendered + "\n")
+
+    def _data(self, name: str, found: Any) -> None:
+        """Write what scripts read, as compressed JSON."""
+        self._text(name, assets.packed(json.dumps(found, separators=(",", ":"), allow_nan=False)))
 
     def _text(self, name: str, text: str) -> None:
         path = self.out / name

@@ -8,17 +8,19 @@ from decimal import Decimal
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 LINES = re.compile(rf"M ({NUMBER}) ({NUMBER})\s+((?:L {NUMBER} {NUMBER}\s*)+)")
 PATH = re.compile(r'(?<= d=")[^"]*')
-USE = re.compile(r'<use xlink:href="#([^"]+)" x="([^"]*)" y="([^"]*)" style="([^"]*)"/>')
+USE = re.compile(r'<use href="#([^"]+)" x="([^"]*)" y="([^"]*)" style="([^"]*)"/>')
 USES = re.compile(rf"(?:{USE.pattern}\s*){{2,}}")
+STYLE = re.compile(r' style="([^"]*)"')
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def slim(drawn: str) -> str:
-    """Remove head and metadata from a graphic, shorten names, make lines relative, state each style of marks once."""
+    """A graphic without its head and metadata, with shorter names, relative lines, and each style once."""
     drawn = re.sub(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<metadata>.*?</metadata>\s*|<!--.*?-->", "", drawn, flags=re.S)
+    drawn = re.sub(r'\s*xmlns:xlink="[^"]*"', "", drawn).replace("xlink:href=", "href=")
     drawn = PATH.sub(lambda path: relative(path[0]), drawn)
     drawn = USES.sub(lambda uses: grouped(uses[0]), drawn)
-    return re.sub(r">\s*\n\s*<", ">\n<", short(drawn)).strip() + "\n"
+    return re.sub(r">\s*\n\s*<", ">\n<", short(classed(drawn))).strip() + "\n"
 
 
 def relative(path: str) -> str:
@@ -46,8 +48,15 @@ def grouped(uses: str) -> str:
         if style != last:
             found += ["</g>"] * (last is not None) + [f'<g style="{style}">']
             last = style
-        found.append(f'<use xlink:href="#{name}" x="{x}" y="{y}"/>')
+        found.append(f'<use href="#{name}" x="{x}" y="{y}"/>')
     return "".join([*found, "</g>\n"])
+
+
+def classed(drawn: str) -> str:
+    """A graphic whose styles stand once in its head, as classes."""
+    names = {style: _letters(k) for k, style in enumerate(dict.fromkeys(STYLE.findall(drawn)))}
+    rules = "".join(f".{name}{{{style}}}\n" for style, name in names.items())
+    return STYLE.sub(lambda own: f' class="{names[own[1]]}"', drawn).replace("</style>", f"{rules}</style>", 1)
 
 
 def short(drawn: str) -> str:

@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.significance import ALPHA, bold, holm, paired, worse
+from reports.significance import ALPHA, Runs, bold, compare, holm, pairwise, worse
 
 
 def runs(values: list[float], first: int = 0) -> dict[tuple[int, int], float]:
     return {(split, split): value for split, value in enumerate(values, first)}
+
+
+def paired(first: Runs, second: Runs, overlap: float = 0.0) -> tuple[float, float]:
+    found = compare(first, second, overlap)
+    return found.gap, found.p
+
+
+def told(column: list[Runs], direction: int) -> list[bool | None]:
+    return worse(len(column), pairwise(column, direction), direction)
 
 
 A, B = [3.1, 2.9, 3.4, 3.0], [3.3, 3.2, 3.5, 3.6]
@@ -55,34 +64,34 @@ def test_holm_by_hand() -> None:
 def test_the_best_and_its_equals_are_bold() -> None:
     others = [value + 1 + 0.01 * i for i, value in enumerate(A)]
     column = [runs(A), runs([3.2, 2.8, 3.3, 3.15]), runs(others), {}]
-    assert worse(column, -1) == [False, False, True, None]
-    assert bold(worse(column, -1)) == [True, True, False, False]
-    assert bold(worse(column, 1)) == [False, False, True, False]
+    assert told(column, -1) == [False, False, True, None]
+    assert bold(told(column, -1)) == [True, True, False, False]
+    assert bold(told(column, 1)) == [False, False, True, False]
 
 
 def test_rows_that_are_not_told_apart_are_tested_and_not_bold() -> None:
     column = [runs(A), runs([3.2, 2.8, 3.3, 3.15]), {}]
-    assert worse(column, -1) == [False, False, None]
-    assert bold(worse(column, -1)) == [False, False, False]
+    assert told(column, -1) == [False, False, None]
+    assert bold(told(column, -1)) == [False, False, False]
 
 
 def test_means_over_other_splits_do_not_count() -> None:
     """The second row is better wherever both were run; only its harder splits make its mean the worse."""
     first, second = runs([3.0, 3.1, 3.2]), runs([2.0, 2.1, 2.21, 9.0, 9.0, 9.0])
-    assert bold(worse([first, second], -1)) == [False, True]
+    assert bold(told([first, second], -1)) == [False, True]
 
 
 def test_nothing_to_compare_is_not_tested() -> None:
-    assert worse([runs(A), {}], -1) == [None, None]
-    assert worse([runs(A), runs(B)], 0) == [None, None]
-    assert worse([runs(A), runs(B, first=9)], -1) == [None, None]
+    assert told([runs(A), {}], -1) == [None, None]
+    assert told([runs(A), runs(B)], 0) == [None, None]
+    assert told([runs(A), runs(B, first=9)], -1) == [None, None]
     assert bold([None, None]) == [False, False]
 
 
 def test_single_runs_are_not_tested_and_not_marked() -> None:
-    assert worse([runs([1.0]), runs([2.0])], -1) == [None, None]
-    assert worse([runs([1.0]), runs(A), runs(B)], -1) == [None, False, False]
-    assert worse([runs([1.0]), runs([2.0], first=1)], -1) == [None, None]
+    assert told([runs([1.0]), runs([2.0])], -1) == [None, None]
+    assert told([runs([1.0]), runs(A), runs(B)], -1) == [None, False, False]
+    assert told([runs([1.0]), runs([2.0], first=1)], -1) == [None, None]
     assert bold([None, False, True]) == [False, True, False]
 
 
@@ -93,5 +102,5 @@ def test_the_level_holds_for_equal_rows(rows: int) -> None:
     out = 0
     for _ in range(columns):
         splits = rng.normal(size=5)
-        out += any(worse([runs(list(splits + rng.normal(size=5))) for _ in range(rows)], 1))
+        out += any(told([runs(list(splits + rng.normal(size=5))) for _ in range(rows)], 1))
     assert out <= stats.binom.ppf(0.999, columns, ALPHA)

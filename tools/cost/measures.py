@@ -5,6 +5,7 @@ from __future__ import annotations
 import datasets
 from tools.cost import images, modules, trainings
 from tools.cost.overhead import overhead
+from tools.cost.small import small
 from tools.cost.timing import Measurement, interleave, ratio, threads
 from tools.cost.trainings import training_of
 
@@ -74,4 +75,5 @@ BENCHMARKS = {
     "cnn": images.cnn,
     "resnet": images.resnet,
     "modules": modules.modules,
+    "small": small,
 }

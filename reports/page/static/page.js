@@ -68,20 +68,35 @@
       DataTable.ext.type.order["value-asc"] = order(1);
       DataTable.ext.type.order["value-desc"] = order(-1);
     }),
+    /** Makes the tables of a part of the page sortable, which are said to be. */
+    async sortable(part) {
+      const tables = part.querySelectorAll("table.sortable");
+      if (!tables.length) return [];
+      await Page.sorting();
+      return [...tables].filter((table) => table.isConnected).map((table) => {
+        const paged = Number(table.dataset.pages || 0);
+        return new DataTable(table, {
+          paging: paged > 0 && table.tBodies[0].rows.length > paged, pageLength: paged || 10, info: false, order: [],
+          autoWidth: false, columnDefs: [{ targets: "_all", className: "" }],
+          layout: { topStart: "search", topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
+          language: { search: table.dataset.search ?? "Find" },
+        });
+      });
+    },
   };
 
   document.addEventListener("DOMContentLoaded", async () => {
-    const tables = document.querySelectorAll("table.sortable");
-    if (!tables.length) return;
-    await Page.sorting();
-    for (const table of tables) {
-      const paged = Number(table.dataset.pages || 0);
-      new DataTable(table, {
-        paging: paged > 0 && table.tBodies[0].rows.length > paged, pageLength: paged || 10, info: false, order: [],
-        autoWidth: false, columnDefs: [{ targets: "_all", className: "" }],
-        layout: { topStart: "search", topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
-        language: { search: table.dataset.search ?? "Find" },
-      });
-    }
+    if (document.getElementById("compared")) return; // its script does so
+    const [table] = await Page.sortable(document);
+    // #find=words narrows the first table; a name brings what has it into sight, which sorting may have moved.
+    const follow = () => {
+      const hash = decodeURIComponent(location.hash.slice(1));
+      if (table && hash.startsWith("find=")) table.search(hash.slice(5)).draw();
+      const target = hash && document.getElementById(hash);
+      if (target?.tagName === "DETAILS") target.open = true;
+      target?.scrollIntoView?.();
+    };
+    window.addEventListener("hashchange", follow);
+    follow();
   });
 })();

@@ -13,6 +13,7 @@ from fvi_core.families.base import NotSupported
 from fvi_core.linearisation import full_network_moments
 from fvi_core.methods import get
 from fvi_core.networks import HEAD, ModuleNetwork, Opaque, UnfitModule
+from fvi_core.networks.stand_in import Body
 from fvi_core.objective import Model, Weight
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, LIKELIHOODS, NETWORKS, PRIORS
@@ -320,3 +321,28 @@ def test_batch_statistics_are_those_of_each_replica_and_sample(way):
             for name, value in net.parameters_of(module).items():
                 if name in seen:
                     torch.testing.assert_close(seen[name][r, s], value, rtol=1e-4, atol=1e-5)
+
+
+@EACH
+def test_the_body_runs_once_for_samples_of_the_head_alone(kind, monkeypatch):
+    """A Laplace approximation over the last layer draws 100 heads on one set of features."""
+    net = network(kind)
+    own = {name: value.unsqueeze(1) for name, value in start(net).items()}
+    drawn = {
+        k: v.expand(-1, 3, *v.shape[2:]) * torch.arange(1.0, 4.0).reshape(1, 3, *[1] * (v.dim() - 2))
+        if k in net.head.shapes
+        else v
+        for k, v in own.items()
+    }
+    x, passes, body = KINDS[kind][1](5, 1).double()[None], [], Body.__call__
+
+    def counted(self, *inputs, **options):
+        found = body(self, *inputs, **options)
+        passes.append(found.shape[1])
+        return found
+
+    everywhere = {k: v.expand(-1, 3, *v.shape[2:]) for k, v in drawn.items()}
+    want = net(everywhere, x)
+    monkeypatch.setattr(Body, "__call__", counted)
+    torch.testing.assert_close(net(drawn, x), want, rtol=1e-9, atol=1e-9)
+    assert passes == ([] if net.way == "translated" else [1])

@@ -219,3 +219,68 @@ def test_light_and_dark(browser: Browser) -> None:
     assert browser.run(ground) == dark
     browser.all("#theme")[0].click()
     assert browser.run(ground) == before and browser.faults() == []
+
+
+def test_the_search_is_used_by_keyboard(browser: Browser) -> None:
+    browser.open("methods/ensemble.html")
+    browser.driver.find_element(By.TAG_NAME, "body").send_keys("/")
+    browser.until("return document.querySelector('dialog.search [role=status]').innerText.startsWith('Words')")
+    asked = browser.driver.switch_to.active_element
+    asked.send_keys("BOSTON data")
+    assert [each.text.split("\n")[:2] for each in browser.all("#hits a")] == [["data set", "boston"]]
+    asked.send_keys(Keys.CONTROL, "a")
+    asked.send_keys("dropout")
+    titles = [each.find_element(By.CLASS_NAME, "title").text for each in browser.all("#hits a")]
+    assert titles[0] == "MC Dropout" and "pequignot2020-5" in titles
+    chosen = "return document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).innerText"
+    asked.send_keys(Keys.ARROW_DOWN)
+    assert titles[1] in browser.run(chosen)
+    asked.send_keys(Keys.ARROW_UP, Keys.ARROW_UP)
+    assert titles[-1] in browser.run(chosen), "from the first to the last"
+    asked.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+    browser.until(
+        "return document.readyState === 'complete' && document.querySelector('h1')?.innerText === 'MC Dropout'"
+    )
+    assert browser.faults() == []
+
+
+def test_the_search_closes_and_names_in_it_stay_text(browser: Browser) -> None:
+    browser.open("index.html")
+    browser.all("#find")[0].click()
+    asked = browser.driver.switch_to.active_element
+    browser.until("return document.querySelector('dialog.search [role=status]').innerText.startsWith('Words')")
+    asked.send_keys("<script>")
+    assert HOSTILE in browser.all("#hits")[0].text and browser.run("return window.broken") is None
+    asked.send_keys("nothing that is there")
+    assert "Nothing found" in browser.all("dialog.search")[0].text
+    asked.send_keys(Keys.ESCAPE)
+    browser.until("return !document.querySelector('dialog.search').open")
+
+
+def test_a_data_set_of_the_search_narrows_the_list_of_tables(browser: Browser) -> None:
+    for name, count in (("boston", 2), ("nowhere", 1)):  # of both protocols; a line that says that there is none
+        browser.open(f"tables/index.html#find={name}")
+        browser.until("return document.querySelector('.dt-search input')?.value === arguments[0]", name)
+        assert len(browser.all("table.sortable tbody tr")) == count
+
+
+def test_two_methods_are_compared_by_address(browser: Browser) -> None:
+    browser.open("compare/index.html#a=Ensemble&b=MC+Dropout")
+    browser.until("return document.querySelector('#compared .dt-search') !== null")
+    (section,) = browser.all("#compared section")
+    assert section.text.startswith("Protocol paper\n") and "of 6 columns" in section.text
+    lines = [row.text for row in browser.all("#compared table.sortable tbody tr")]
+    assert len(lines) == 6 and all("pequignot2020-5" in line for line in lines)
+    better = {"Ensemble better": 0, "MC Dropout better": 0, "not told apart": 0, "not tested": 0}
+    for line in lines:
+        better[next(words for words in better if words in line)] += 1
+    for words, count in better.items():
+        assert (f"{words} in {count}" in section.text) == bool(count)
+    values = browser.all("#compared table.sortable tbody a")
+    assert any(link.get_attribute("href").endswith("tables/pequignot2020-5.html#paper/1/0") for link in values)
+    browser.all("[data-swap]")[0].click()
+    browser.until("return location.hash === '#a=MC+Dropout&b=Ensemble'")
+    browser.until("return document.title.startsWith('MC Dropout and Ensemble')")
+    heads = [head.text for head in browser.all("#compared table.sortable thead th")]
+    assert heads[4:6] == ["MC Dropout", "Ensemble"]
+    assert browser.run("return window.broken") is None and browser.faults() == []

@@ -38,6 +38,12 @@ def drawn(folder: Path) -> str:
     return (folder / "a.svg").read_text()
 
 
+def unclassed(drawn: str) -> str:
+    """A graphic with the styles of its classes where they are used."""
+    rules = dict(re.findall(r"\.(\w+)\{([^}]*)\}", drawn))
+    return re.sub(r' class="(\w+)"', lambda own: f' style="{rules[own[1]]}"', drawn)
+
+
 def test_everything_is_where_it_was(tmp_path: Path) -> None:
     before = drawn(tmp_path)
     after = slim(before)
@@ -46,6 +52,8 @@ def test_everything_is_where_it_was(tmp_path: Path) -> None:
     assert [corners(path) for path in paths[0]] == [corners(path) for path in paths[1]] and "l" in "".join(paths[1])
     marks = [re.findall(r'<use [^>]*x="([^"]*)" y="([^"]*)"', text) for text in (before, after)]
     assert marks[0] == marks[1] and len(marks[0]) >= 30
+    assert " style=" not in after
+    after = unclassed(after)
     for pattern in (r">([^<>]*\w[^<>]*)</text>", r"base64,([^\"]*)", r'<use [^>]*style="([^"]*)"'):
         found = re.findall(pattern, before.replace("\n", ""))
         assert all(text in after.replace("\n", "") for text in found), pattern

@@ -1,0 +1,20 @@
+"""Write the page of the library's public names from their docstrings, readable without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fvi_core
+
+OUT = Path(__file__).resolve().parents[2] / "reports" / "output" / "page" / "api"
+
+
+def write(out: Path = OUT) -> Path:
+    """Write the pages to a folder and return the first; needs pdoc, of the extra ``docs``."""
+    import pdoc
+
+    for name in fvi_core.__all__:
+        getattr(fvi_core, name)  # pdoc sees only what is loaded
+    pdoc.render.configure(docformat="google", show_source=False, footer_text=f"fvi-core {fvi_core.__version__}")
+    pdoc.pdoc("fvi_core", output_directory=out)
+    return out / "fvi_core.html"
