@@ -71,7 +71,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         Status 1: something was not taken; it is named.
         """
         found = archive.fetch(Store(results, suite.metrics), state, _given(archives))
-        print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} were there")
+        print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} already there")
         if found.gone:
             print(f"{found.gone} files went, to stay within FVI_STATE_GB")
         for problem in found.problems:

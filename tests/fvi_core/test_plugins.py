@@ -200,7 +200,7 @@ def test_a_part_without_a_file_is_refused(own):
     with pytest.raises(PluginError, match="mine.py, which defines Mine, cannot be read"):
         source_digest(cls)
     typed = type("Typed", (), {"__module__": "nowhere"})
-    with pytest.raises(PluginError, match="Typed is defined in nowhere, which is no file: .* let FVI_PLUGINS name"):
+    with pytest.raises(PluginError, match="Typed is defined in nowhere, which is no file: .* name that in FVI_PLUGINS"):
         source_digest(typed)
 
 

@@ -326,7 +326,7 @@ def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch):
     rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
     status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 2 and "say which" in told and "explain fake 'MAP (wide)' accuracy\n" in told
+    assert status == 2 and "choose one" in told and "explain fake 'MAP (wide)' accuracy\n" in told
 
 
 @pytest.mark.parametrize(
