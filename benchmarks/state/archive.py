@@ -213,7 +213,7 @@ def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Pat
     if there.exists() and sha256(there) == digest:
         return there
     if os.environ.get(OFFLINE_VARIABLE):
-        raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} is not there")
+        raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} does not exist")
     import pooch  # here, since archives on disk need it not
 
     say(f"fetching {url}")
