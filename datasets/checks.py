@@ -69,7 +69,7 @@ def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
     with reading(path, "a file", remedy):
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
-            raise ValueError("a folder" if stat.S_ISDIR(about.st_mode) else "no regular file")
+            raise IsADirectoryError("a folder") if stat.S_ISDIR(about.st_mode) else OSError("no regular file")
         return path, about.st_size, about.st_mtime_ns
 
 

@@ -103,5 +103,5 @@ def test_the_process_of_an_exact_one_has_its_covariances(outputs):
     torch.testing.assert_close(process.covariance(x[:, 8:10], x[:, 10:]), full[..., :2, 2:])
     torch.testing.assert_close(process.prior_covariance(x, x), RBF(ard=False)(hyper, x, x))
     torch.testing.assert_close(process.prior_variance(x), process.prior_covariance(x, x).diagonal(dim1=1, dim2=2))
-    with pytest.raises(NotSupported, match="of gradients"):
+    with pytest.raises(NotSupported, match="gives gradients"):
         ExactGP(kernel={"name": "helmholtz", "field": "helmholtz"}).process(parameters)

@@ -150,7 +150,7 @@ def test_a_classifier_beside_another(tmp_path):
 
 
 def test_what_has_no_exact_posterior_says_so(tmp_path):
-    with pytest.raises(NotSupported, match="of one output with Gaussian noise"):
+    with pytest.raises(NotSupported, match="one output with Gaussian noise"):
         execute(runs("MAP", {"likelihood": {"name": "categorical"}}, exact=True, data=MOONS), state=tmp_path)
     with pytest.raises(NotSupported, match="has no|not a Gaussian process"):
         execute(runs("MC Dropout", exact=True), state=tmp_path)

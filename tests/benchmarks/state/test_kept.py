@@ -104,7 +104,7 @@ def test_parameters_under_another_name_are_not_used(tmp_path, capsys):
     execute([CASE], state=tmp_path)
     path = kept.parameters_path(tmp_path, run_key(CASE))
     path.rename(path.with_name("0" * 16 + ".npz"))
-    assert parameters.load(tmp_path, "0" * 16) is None and "of another training" in capsys.readouterr().out
+    assert parameters.load(tmp_path, "0" * 16) is None and "belongs to another training" in capsys.readouterr().out
 
 
 def test_pickles_are_not_loaded(tmp_path, capsys):
