@@ -25,7 +25,7 @@ CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fa
 C = TypeVar("C", bound=Mapping)
 SCHEMA = 2
 MARKS = 999_000_001, 999_000_002
-"""Split and seed in place of those of many runs, so that what the runs share is spelled once."""
+"""Placeholders for split and seed in the text that many runs share, which is then made once."""
 MOST, WEIGHTS = 10, 1_000_000  # most runs, and most weights of all their networks, in one stack
 REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
 DATASET = ("name", "version", "scheme", "split", "content")
@@ -106,7 +106,7 @@ def run_key(config: RunConfig) -> str:
 
 @_once
 def evaluation_key(evaluation: Any) -> str:
-    """Return the 8 hexadecimal digits that name what is asked of a training."""
+    """Return the 8 hexadecimal digits that name an evaluation."""
     return digest(evaluation, 8)
 
 

@@ -41,7 +41,7 @@ class ClaimError(BenchmarkError):
 
 
 class Overtaken(Exception):
-    """Another process has claimed this process's runs, because it was suspended for too long."""
+    """Another process has the claim: it was first, or this one was suspended for too long."""
 
 
 @dataclass(frozen=True)

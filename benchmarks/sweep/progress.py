@@ -65,7 +65,7 @@ class Plain(Display):
     def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
         self.file, self.every = file or sys.stdout, every
         self.total = self.failed = 0
-        self.known: set[str] = set()  # runs whose outcome is known; two workers may tell of one
+        self.known: set[str] = set()  # keys of finished runs; two workers may report the same one
         self.forecast = Forecast([])
         self.reasons: set[str] = set()
         self.doing: dict[tuple[str, ...], str] = {}

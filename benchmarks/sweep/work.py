@@ -172,14 +172,13 @@ class _Making:
         return [self.outcomes[key] for key in self.group.keys]
 
     def claim_all(self) -> list[PendingRun]:
-        """Claim what is left of the group. Two processes that begin with it at once would share out its runs, and each
-        train a part, so one at a time looks at them; for the other all are made elsewhere.
+        """Claim the free runs of the group. One process at a time does so: two at once would each get a part of them.
+
+        Raises Overtaken while another process does.
         """
         gate = f".{self.group.keys[0]}"
         if not self.claims.acquire(gate):
-            for run in self.group.runs:
-                self.note(run, "elsewhere")
-            return []
+            raise Overtaken(gate)
         mine = [run for run in self.group.runs if self.claim(run)]
         self.claims.release(gate)
         return mine

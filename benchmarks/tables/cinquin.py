@@ -82,7 +82,7 @@ def _not_chosen(protocol: str) -> str:
 
 
 NOT_CHOSEN = {protocol: _not_chosen(protocol) for protocol in ("paper", "short")}
-"""By protocol, for the tables' notes, which are left out where it is empty."""
+"""Sentence on untried candidates by protocol, for the tables' notes; a note with an empty one is left out."""
 
 
 def _table(

@@ -1,4 +1,4 @@
-"""What the search of the site finds: tables, methods, data sets, metrics, claims and figures."""
+"""Index of the site's search: tables, methods, data sets, metrics, claims and figures."""
 
 from __future__ import annotations
 

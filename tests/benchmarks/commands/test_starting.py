@@ -1,4 +1,4 @@
-"""What a sweep says before it begins, and that a sweep of days needs confirmation."""
+"""Tests of the lines printed before a sweep starts, and of the confirmation that a sweep of days needs."""
 
 from __future__ import annotations
 
