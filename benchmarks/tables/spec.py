@@ -266,7 +266,7 @@ class Table:
                 for protocol in self.protocols
                 for dataset in self.datasets
             )
-        except LookupError:
+        except (LookupError, ValueError):  # the recipe looks its row's label up, or reads a number from its variant
             made = False
         if not made:
             raise NoRecipe(

@@ -235,6 +235,16 @@ def test_every_recipe_makes_a_row_of_a_method_that_it_does_not_know(name, folder
         assert any(config["method"] == "Wide FSVI" for config in table.runs(protocol)), protocol
 
 
+def test_any_table_makes_a_row_more_or_says_that_it_cannot(folder):
+    refused = []
+    for table in tables.tables().values():
+        try:
+            assert any(row.method == "Wide FSVI" for row in table.also("Wide FSVI").rows)
+        except NoRecipe:
+            refused.append(table.name)
+    assert "cinquin2024-1-jitter" in refused and "digits" not in refused
+
+
 def test_a_recipe_that_cannot_says_so(folder, say):
     strict = Table(
         "strict",
