@@ -20,15 +20,17 @@ from reports.lists import lines_of
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
-COLUMNS = ("paper", "table", "method", "shown_by", "row", "cause")
+COLUMNS = ("paper", "tables", "method", "shown_by", "row", "cause")
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Cause of differing cells of a published table and method, with the table and row that show it."""
+    """Cause of differing cells of a method, with the table and row that show it.
+
+    tables: published numbers of the tables, separated by spaces."""
 
     paper: str
-    table: str
+    tables: str
     method: str
     shown_by: str
     row: str
@@ -48,7 +50,7 @@ def shown(
     differing = [cell.published for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
-        if (cause.paper, cause.table) != (paper, number) or cause.shown_by not in suite.table_names():
+        if cause.paper != paper or number not in cause.tables.split() or cause.shown_by not in suite.table_names():
             continue
         keys = {cell.key for cell in differing if cell.method == cause.method}
         if not keys:

@@ -26,8 +26,9 @@ def test_each_cause_names_a_table_and_a_row_that_holds_numbers_of_its_method() -
         rows = [row for row in table.rows if row.label == cause.row]
         assert len(rows) == 1, f"{cause.shown_by} has no row {cause.row}"
         keys = {column.published_key(rows[0]) for column in table.columns}
-        cells = published.table(cause.paper, cause.table)
-        assert keys & {key for key, cell in cells.items() if cell.method == cause.method}, cause
+        for number in cause.tables.split():
+            cells = published.table(cause.paper, number)
+            assert keys & {key for key, cell in cells.items() if cell.method == cause.method}, (cause, number)
 
 
 def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
@@ -54,9 +55,9 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     assert counted("the cause") == 0, "a row that differs too shows nothing"
 
 
-@pytest.mark.parametrize("text", ["", "paper,table\n", ",".join(causes.COLUMNS) + "\na,b,c,,e,f\n"])
+@pytest.mark.parametrize("text", ["", "paper,tables\n", ",".join(causes.COLUMNS) + "\na,b,c,,e,f\n"])
 def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "causes.csv"
     file.write_text(text)
-    with pytest.raises(BenchmarkError, match="expected the columns paper,table,method|line 2: shown_by is empty"):
+    with pytest.raises(BenchmarkError, match="expected the columns paper,tables,method|line 2: shown_by is empty"):
         load(file)
