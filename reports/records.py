@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ class Recorded:
     """Entries of a record that reports need.
 
     data: (name, fingerprint) of its split, under the empty name, and of its evaluation sets; warnings: those of its
-    training; seconds: of training with fit, and of evaluation, where known; accelerated: not on a CPU.
+    training; seconds: of training with fit, and of evaluation, where known; accelerated: not on a CPU; commit: of the
+    code, changed: with uncommitted changes; finished: the time.
     """
 
     file: str
@@ -59,6 +61,9 @@ class Recorded:
     warnings: tuple[str, ...] = ()
     seconds: tuple[float | None, float | None] = (None, None)
     accelerated: bool = False
+    commit: str = ""
+    changed: bool = False
+    finished: str = ""
 
     @property
     def key(self) -> str:
@@ -154,6 +159,9 @@ class Records:
             tuple(map(plain, *_words([about.get("warnings", [])]))),
             _seconds(about),
             about.get("device") not in (None, "cpu"),
+            sys.intern(str(about.get("commit") or "")),
+            bool(about.get("dirty")),
+            str(about.get("finished") or ""),
         )
 
     def _layout(self, rows: Rows, versions: tuple[tuple[str, int], ...]) -> Layout:
@@ -175,9 +183,10 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
     asked = None if protocol is None else table.check_protocol(protocol)
     for each in (known, known.of_other_files()):
         shown = asked or recorded_protocol(table, None, each.store)
-        if found := recorded_datasets(table, shown, each.store):
-            lacking = set(table.datasets) - (found if each is known else set())
-            return shown, known.of_other_files(lacking) if lacking else known
+        if recorded_datasets(table, shown, each.store):
+            own = recorded_datasets(table, shown, known.store)
+            others = known.of_other_files(set(table.datasets) - own)
+            return shown, others if recorded_datasets(table, shown, others.store) - own else known
     return asked or table.default_protocol, known
 
 

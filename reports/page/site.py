@@ -27,7 +27,7 @@ from reports.origins import ask
 from reports.page import assets
 from reports.page.book import Book, Sheet
 from reports.page.compare import comparisons
-from reports.page.details import Origins, details, sort_key
+from reports.page.details import details, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.search import entries
@@ -100,7 +100,6 @@ class _Writer:
         self.suite, self.records, self.out = suite, records, out
         self.book = Book(suite, records)
         self.methods = Methods(self.book)
-        self.origins = Origins(records)
         self.differences = Differences(self.book)
         self.findings = findings_words.flat(of_book(self.book))
         self.made: list[str] = []
@@ -159,7 +158,7 @@ class _Writer:
                 tried=listed(cells, self.differences),
             )  # fmt: skip
             for sheet in sheets:
-                self._data(sheet.file, details(sheet, self.book, self.origins, self.methods.pages))
+                self._data(sheet.file, details(sheet, self.book, self.methods.pages))
         self._page("methods/index.html", "methods.html", methods=self.methods)
         for method, page in self.methods.pages.items():
             self._page(page, "method.html", method=method, methods=self.methods)
@@ -240,7 +239,7 @@ class _Writer:
         if not places:
             return None
         asked = ask(sheet.table, row, cells[places[0]].column, sheet.protocol, sheet.result.records or self.records)
-        ended = max((str(self.origins.of(made).get("finished") or "") for made in asked.made), default="")
+        ended = max((made.run.finished for made in asked.made), default="")
         return New(ended, sheet, row.label, dataset, (i, places[0]), len(asked.made), asked.expected)
 
 

@@ -18,7 +18,7 @@ from reports.cli import build
 from reports.coverage import coverage
 from reports.page import assets
 from reports.page.book import Book
-from reports.page.details import Origins, _cell
+from reports.page.details import _cell
 from reports.page.details import details as of_sheet
 from reports.page.methods import Methods, equations
 from reports.page.ranks import critical_difference, not_apart, rankings
@@ -131,7 +131,7 @@ def test_times_that_rank_nothing_have_no_better_side_and_no_front(tmp_path: Path
         seconds = Column(Cell("boston", "", "training_seconds"), "seconds", compared=compared)
         book = Book(SmallSuite(replace(table(), columns=(*table().columns, seconds))), known)
         sheet = book.sheets["pequignot2020-5"][0]
-        told = of_sheet(sheet, book, Origins(known), {})
+        told = of_sheet(sheet, book, {})
         assert told["ranked"] == compared and told["columns"][-1]["better"] == sheet.columns[-1].better == -compared
 
 
