@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,21 +90,25 @@ class Records:
     failed runs are distinguished from runs that were not made.
     """
 
-    def __init__(
-        self, folder: Path | str, state: Path | str | None = None, store: Callable[[Path | str], Store] = Store
-    ) -> None:
-        self.store = store(folder)
-        self._given = folder, state
+    def __init__(self, folder: Path | str, state: Path | str | None = None) -> None:
+        self.store = Store(folder)
         self.failed = set(Failures(state).keys()) if state else set()
         self.results: dict[tuple, Any] = {}  # tables aggregated from these records
         self._found: dict[str, Recorded | Broken | str | None] = {}
         self._columns = RecordReader(self.store)
+        self._files = {"/".join(path.parts[-3:]) for path in self.store.files()}
         self._alike: Alike = {}
         self._shared: dict[Any, Any] = {}  # parts that many records share
 
     def of_other_files(self, datasets: Collection[str] | None = None) -> Records:
         """Return these records with substitutes made from other files, for these data sets or all."""
-        return Records(*self._given, partial(OtherFiles, datasets=datasets, alike=self._alike))
+        found = copy(self)
+        found.store, found.results = OtherFiles(self.store.root, datasets=datasets, alike=self._alike), {}
+        return found
+
+    def has(self, config: RunConfig) -> bool:
+        """Return whether there is a file with a run's record, or with a substitute."""
+        return self.store.file(config) in self._files or (isinstance(self.store, OtherFiles) and self.store.has(config))
 
     @property
     def files(self) -> list[str]:
@@ -182,11 +186,12 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
     records of other files only get these. Raises UnknownName."""
     asked = None if protocol is None else table.check_protocol(protocol)
     for each in (known, known.of_other_files()):
-        shown = asked or recorded_protocol(table, None, each.store)
-        if recorded_datasets(table, shown, each.store):
-            own = recorded_datasets(table, shown, known.store)
-            others = known.of_other_files(set(table.datasets) - own)
-            return shown, others if recorded_datasets(table, shown, others.store) - own else known
+        shown = asked or recorded_protocol(table, None, each.has)
+        if found := recorded_datasets(table, shown, each.has):
+            own = found if each is known else set()
+            lacking = set(table.datasets) - own
+            substituted = recorded_datasets(table, shown, known.of_other_files(lacking).has) - own
+            return shown, known.of_other_files(lacking) if substituted else known
     return asked or table.default_protocol, known
 
 
