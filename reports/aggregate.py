@@ -111,7 +111,7 @@ class CellResult:
             return DIFFERENT
         return self.problems[0] if self.problems else ("no run" if self.expected else NOT_PLANNED)
 
-    @property
+    @cached_property
     def outcome(self) -> Verdict | None:
         """Verdict on the published number; None where there is no test."""
         if self.comparison is None:

@@ -90,13 +90,13 @@ def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WH
 def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ShownColumn]:
     """Every column, in the order of the table."""
     places = range(len(result.table.columns))
-    kinds = [_kinds(row, choice) for row in result.cells]
+    kinds, usual = [_kinds(row, choice) for row in result.cells], usual_n(result)
     found = []
     for j in places:
         cells = [row[j] for row in result.cells]
         column = cells[0].column
         about = column.cell.metric, title(column), side(column), label(result, j)
-        found.append(ShownColumn(*about, _lines(result, cells, kinds, choice)))
+        found.append(ShownColumn(*about, _lines(usual, cells, kinds, choice)))
     return found
 
 
@@ -105,7 +105,7 @@ def _across(result: TableResult, size: Size, capacity: float, choice: Choice) ->
     places = list(range(len(result.table.columns)))
     asked = result.table.columns
     metric = [column.cell.metric for column in asked]
-    labels = [label(result, j) for j in places]
+    labels, usual = [label(result, j) for j in places], usual_n(result)
     apart = len(set(labels)) == len(labels) and len(list(groupby(metric))) > 1
     found = []
     for group in [places] if apart else [list(same) for _, same in groupby(places, key=lambda j: metric[j])]:
@@ -113,7 +113,7 @@ def _across(result: TableResult, size: Size, capacity: float, choice: Choice) ->
         columns = []
         for row in result.cells:
             cells = [row[j] for j in group]
-            columns.append(ShownColumn("", "", 0, cells[0].row.label, _lines(result, cells, kinds, choice)))
+            columns.append(ShownColumn("", "", 0, cells[0].row.label, _lines(usual, cells, kinds, choice)))
         columns = [column for column in columns if column.planned]
         lines = [labels[j] + (MARKS[side(asked[j])] if apart else "") for j in group]
         made = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
@@ -137,10 +137,9 @@ def _kinds(cells: Iterable[CellResult], choice: Choice) -> list[str]:
 
 
 def _lines(
-    result: TableResult, cells: list[CellResult], kinds: list[list[str]], choice: Choice
+    usual: int | None, cells: list[CellResult], kinds: list[list[str]], choice: Choice
 ) -> list[dict[str, Shown]]:
     """The lines of cells, of each those kinds."""
-    usual = usual_n(result)
     of = {
         "value": lambda cell: shown.value(cell, usual, choice.digits),
         "published": lambda cell: shown.published(cell.published),

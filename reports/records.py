@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,7 +49,8 @@ class Recorded:
     """Entries of a record that reports need.
 
     data: (name, fingerprint) of its split, under the empty name, and of its evaluation sets; warnings: those of its
-    training; seconds: of training with fit, and of evaluation, where known; accelerated: not on a CPU.
+    training; seconds: of training with fit, and of evaluation, where known; accelerated: not on a CPU; commit: of the
+    code, changed: with uncommitted changes; finished: the time.
     """
 
     file: str
@@ -59,6 +61,9 @@ class Recorded:
     warnings: tuple[str, ...] = ()
     seconds: tuple[float | None, float | None] = (None, None)
     accelerated: bool = False
+    commit: str = ""
+    changed: bool = False
+    finished: str = ""
 
     @property
     def key(self) -> str:
@@ -85,21 +90,25 @@ class Records:
     failed runs are distinguished from runs that were not made.
     """
 
-    def __init__(
-        self, folder: Path | str, state: Path | str | None = None, store: Callable[[Path | str], Store] = Store
-    ) -> None:
-        self.store = store(folder)
-        self._given = folder, state
+    def __init__(self, folder: Path | str, state: Path | str | None = None) -> None:
+        self.store = Store(folder)
         self.failed = set(Failures(state).keys()) if state else set()
         self.results: dict[tuple, Any] = {}  # tables aggregated from these records
         self._found: dict[str, Recorded | Broken | str | None] = {}
         self._columns = RecordReader(self.store)
+        self._files = {"/".join(path.parts[-3:]) for path in self.store.files()}
         self._alike: Alike = {}
         self._shared: dict[Any, Any] = {}  # parts that many records share
 
     def of_other_files(self, datasets: Collection[str] | None = None) -> Records:
         """Return these records with substitutes made from other files, for these data sets or all."""
-        return Records(*self._given, partial(OtherFiles, datasets=datasets, alike=self._alike))
+        found = copy(self)
+        found.store, found.results = OtherFiles(self.store.root, datasets=datasets, alike=self._alike), {}
+        return found
+
+    def has(self, config: RunConfig) -> bool:
+        """Return whether there is a file with a run's record, or with a substitute."""
+        return self.store.file(config) in self._files or (isinstance(self.store, OtherFiles) and self.store.has(config))
 
     @property
     def files(self) -> list[str]:
@@ -154,6 +163,9 @@ class Records:
             tuple(map(plain, *_words([about.get("warnings", [])]))),
             _seconds(about),
             about.get("device") not in (None, "cpu"),
+            sys.intern(str(about.get("commit") or "")),
+            bool(about.get("dirty")),
+            str(about.get("finished") or ""),
         )
 
     def _layout(self, rows: Rows, versions: tuple[tuple[str, int], ...]) -> Layout:
@@ -174,10 +186,12 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
     records of other files only get these. Raises UnknownName."""
     asked = None if protocol is None else table.check_protocol(protocol)
     for each in (known, known.of_other_files()):
-        shown = asked or recorded_protocol(table, None, each.store)
-        if found := recorded_datasets(table, shown, each.store):
-            lacking = set(table.datasets) - (found if each is known else set())
-            return shown, known.of_other_files(lacking) if lacking else known
+        shown = asked or recorded_protocol(table, None, each.has)
+        if found := recorded_datasets(table, shown, each.has):
+            own = found if each is known else set()
+            lacking = set(table.datasets) - own
+            substituted = recorded_datasets(table, shown, known.of_other_files(lacking).has) - own
+            return shown, known.of_other_files(lacking) if substituted else known
     return asked or table.default_protocol, known
 
 

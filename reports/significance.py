@@ -10,6 +10,7 @@ the overlap (Nadeau and Bengio 2003, eq. 9: 1/n becomes 1/n + test points / trai
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -58,7 +59,12 @@ class Paired:
         """Return how many runs, at this scatter, would make a difference of this size significant; None for more than
         most."""
         counts = range(2, most + 1) if self.gap else range(0)
-        return next((n for n in counts if 2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level), None)
+
+        def is_enough(n: int) -> bool:
+            return bool(2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level)
+
+        place = bisect_left(counts, True, key=is_enough)
+        return counts[place] if place < len(counts) else None
 
     def _error(self, n: int) -> float:
         return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan

@@ -12,7 +12,7 @@ from benchmarks.commands import inspection, sweeping
 from benchmarks.records.other_files import OtherFiles
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned
-from benchmarks.sweep.plan import WAITING, has_any, recorded_protocol
+from benchmarks.sweep.plan import WAITING, recorded_datasets, recorded_protocol
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
@@ -58,14 +58,14 @@ def status(summary: Summary, names: Sequence[str], protocol: str | None, results
     """Return the exit status of a sweep."""
     if summary.interrupted or summary.complete:
         return 130 if summary.interrupted else 0
-    store, tables = OtherFiles(results, suite.metrics), [suite.table(name) for name in names]
-    shown = all(has_any(table, recorded_protocol(table, protocol, store), store) for table in tables)
+    has, tables = OtherFiles(results, suite.metrics).has, [suite.table(name) for name in names]
+    shown = all(recorded_datasets(table, recorded_protocol(table, protocol, has), has) for table in tables)
     return WAITS if shown and not (summary.failed or summary.unsaved) else 1
 
 
 def print_best(table: Any, protocol: str | None, results: Path, state: Path, suite: Suite) -> None:
     """Print a table as far as there are records, under the most faithful recorded protocol."""
-    best = recorded_protocol(table, protocol, OtherFiles(results, suite.metrics))
+    best = recorded_protocol(table, protocol, OtherFiles(results, suite.metrics).has)
     print(f"table {table.name} as far as there are records, at protocol {best}:", flush=True)
     if suite.reports:
         where = ["--results", str(results), "--state", str(state)]

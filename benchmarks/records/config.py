@@ -23,6 +23,7 @@ from fvi_core.methods import fitted_name
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 C = TypeVar("C", bound=Mapping)
+T = TypeVar("T")
 SCHEMA = 2
 MARKS = 999_000_001, 999_000_002
 """Placeholders for split and seed in the text that many runs share, which is then made once."""
@@ -85,11 +86,11 @@ def _sha(text: str, digits: int = 16) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
-def _once(key: Callable[[C], str]) -> Callable[[C], str]:
-    """Cache a key function in every :class:`Config`."""
+def _once(key: Callable[[C], T]) -> Callable[[C], T]:
+    """Cache a function of a configuration in every :class:`Config`."""
 
     @wraps(key)
-    def found(config: C) -> str:
+    def found(config: C) -> T:
         kept = vars(config) if isinstance(config, Config) else {}
         if key.__name__ not in kept:
             kept[key.__name__] = key(config)
@@ -164,6 +165,7 @@ def differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
     ]
 
 
+@_once
 def _settings(config: RunConfig) -> dict[str, str]:
     data: Any = {name: config["dataset"].get(name) for name in ("version", "scheme")}
     wanted: Any = {name: config["evaluation"].get(name) for name in ("samples", "sets", "evidence", "bound", "fit")}

@@ -54,7 +54,15 @@ class Store:
 
     def path(self, config: RunConfig) -> Path:
         """Return the path of a run's record, existing or not."""
-        return self.root / f"{slug(config['dataset']['name'])}/{slug(config['method'])}/{run_key(config)}.json"
+        return self.root / self.file(config)
+
+    def file(self, config: RunConfig) -> str:
+        """Return this path within the folder."""
+        return f"{slug(config['dataset']['name'])}/{slug(config['method'])}/{run_key(config)}.json"
+
+    def has(self, config: RunConfig) -> bool:
+        """Return whether there is a file with a run's record."""
+        return self.path(config).exists()
 
     def files(self) -> list[Path]:
         """Return every file with the name of a record, without opening any."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -197,26 +197,21 @@ def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> l
     ]
 
 
-def recorded_protocol(table: Any, protocol: str | None, store: Store) -> str:
+def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:
     """Return the protocol, or else the most faithful one with records, except smoke. Raises UnknownName."""
     wanted = table.check_protocol(protocol)
     for name in (wanted, *table.protocols):
-        if name != MEANINGLESS and has_any(table, name, store):
+        if name != MEANINGLESS and recorded_datasets(table, name, has):
             return name
     return wanted
 
 
-def has_any(table: Any, protocol: str, store: Store) -> bool:
-    """Whether any run of a table is recorded."""
-    return any(store.path(config).exists() for config in table.runs(protocol))
-
-
-def recorded_datasets(table: Any, protocol: str, store: Store) -> set[str]:
-    """Return the data sets on which any run of a table is recorded."""
+def recorded_datasets(table: Any, protocol: str, has: Callable[[RunConfig], bool]) -> set[str]:
+    """Return the data sets on which any run of a table is recorded; has: whether a run is."""
     found: set[str] = set()
     for config in table.runs(protocol):
         name = config["dataset"]["name"]
-        if name not in found and store.path(config).exists():
+        if name not in found and has(config):
             found.add(name)
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
@@ -12,7 +11,6 @@ from benchmarks.records.form import RecordError, slug
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.spec import Row, Table
-from datasets import user_arrays
 
 MARK = "predictions brought"
 
@@ -71,9 +69,5 @@ def with_brought(table: Table, configs: list[RunConfig]) -> Table:
                     rows[method] = Row(f"{method} ({MARK})", None, method, added=True)
     if not rows:
         return table
-    more = replace(table, rows=(*table.rows, *rows.values()))
-    arrays: Any = os.environ.get(user_arrays.VARIABLE)
-    for (method, dataset, protocol), plan in plans.items():
-        if method in rows:
-            more._made[rows[method], dataset, protocol, arrays] = plan
-    return more
+    brought = {(rows[method], *where): plan for (method, *where), plan in plans.items() if method in rows}
+    return replace(table, rows=(*table.rows, *rows.values()), brought=brought)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import datasets
@@ -173,7 +174,8 @@ class Table:
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
     runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
     protocols have in the configurations of runs, where records were made under another name. ``gpu``: the protocols
-    that are made for a GPU. ``notes``: by protocol, in place of those of the Markdown files.
+    that are made for a GPU. ``notes``: by protocol, in place of those of the Markdown files. ``brought``: runs of rows
+    that no recipe makes, by row, data set and protocol.
     """
 
     name: str
@@ -192,8 +194,7 @@ class Table:
     ranked: tuple[str, ...] = ()
     recorded: Mapping[str, str] = field(default_factory=dict)
     gpu: tuple[str, ...] = ()
-    _made: dict[tuple, list[RunConfig]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _lacking: dict[tuple, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    brought: Mapping[tuple[Row, str, str], list[RunConfig]] = field(default_factory=dict)
 
     def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
         """Return configurations of all runs of the table without repeats. ``seeds``: only these replicates (by
@@ -247,9 +248,7 @@ class Table:
 
     def lacks(self, row: Row, dataset: str, protocol: str | None = None) -> str:
         """Return why no run of a row on a data set can be planned: its plug-in or its file is absent; else empty."""
-        chosen = self.check_protocol(protocol)
-        self.row_runs(row, dataset, chosen, None)
-        return self._lacking.get((row, dataset, chosen), "")
+        return self._planned(row, dataset, self.check_protocol(protocol))[1]
 
     def also(self, method: str) -> Table:
         """Return the table with an added row for a method of the catalogue, made with its recipe.
@@ -293,21 +292,40 @@ class Table:
 
     def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Collection[int] | None = None) -> list[RunConfig]:
         """Return configurations of the runs of a row on a data set; empty without a method."""
-        place = row, dataset, protocol, os.environ.get(user_arrays.VARIABLE)
-        if place not in self._made:
-            try:
-                recipe = self.recipe(_trained(row), dataset, protocol) if row.method else None
-                name = self.recorded_as(protocol)
-                self._made[place] = [] if recipe is None else make_configs(row.made_by, dataset, name, recipe)
-            except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
-                what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
-                self._made[place], self._lacking[place[:3]] = [], f"{what} absent: {error}"
-        return [config for i, config in enumerate(self._made[place]) if seeds is None or i in seeds]
+        runs, _ = self._planned(row, dataset, protocol)
+        return [config for i, config in enumerate(runs) if seeds is None or i in seeds]
+
+    def _planned(self, row: Row, dataset: str, protocol: str) -> tuple[list[RunConfig], str]:
+        if (row, dataset, protocol) in self.brought:
+            return self.brought[row, dataset, protocol], ""
+        own_files = os.environ.get(user_arrays.VARIABLE)
+        return planned(self.recipe, row, dataset, protocol, self.recorded_as(protocol), own_files)
 
 
 def _trained(row: Row) -> Row:
     """Return the row for recipes: with the method whose trainings it shares, if there is one."""
     return replace(row, method=methods.get(row.made_by).trained_as or row.method)
+
+
+@cache  # many tables have the same recipes, and reports make tables of some rows of a table
+def planned(
+    recipe: Callable[[Row, str, str], Recipe | None],
+    row: Row,
+    dataset: str,
+    protocol: str,
+    recorded: str,
+    own_files: str | None,
+) -> tuple[list[RunConfig], str]:
+    """Return the configurations of a row's runs on a data set, and why none can be planned, if so.
+
+    own_files: the setting that names a user's own files, which configurations depend on.
+    """
+    try:
+        made = recipe(_trained(row), dataset, protocol) if row.method else None
+        return ([] if made is None else make_configs(row.made_by, dataset, recorded, made)), ""
+    except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
+        what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
+        return [], f"{what} absent: {error}"
 
 
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
@@ -358,22 +376,16 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
 
 
 def merge(base: Parts, changes: Parts) -> Parts:
-    """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets."""
+    """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets.
+
+    The result shares what is unchanged with both, so parts are only ever replaced, not changed in place.
+    """
     merged = {**base, **changes}
-    for key, value in merged.items():
-        old = base.get(key) if key in changes else None
-        same = (
-            isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name")
-        )
-        merged[key] = merge(old, value) if same else _copied(value)  # type: ignore[arg-type]
+    for key, value in changes.items():
+        old = base.get(key)
+        if isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name"):
+            merged[key] = merge(old, value)
     return merged
-
-
-def _copied(value: Any) -> Any:
-    """Copy plain JSON, which takes a tenth of the time of :func:`copy.deepcopy`."""
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def layered(*layers: Mapping[str, Any]) -> Parts:

@@ -7,6 +7,7 @@ import importlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +67,15 @@ class Runs:
         counts = [len(records) for records in self.records.values()]
         return counted(self.protocol, counts, errors) if counts else self.protocol
 
-    def curves(self, name: str) -> dict[str, list[dict[str, Any]]]:
-        """Return a curve ("test/reliability") of every run that has it, by row label; only this curve is held in
-        memory.
+    def curves(self, name: str, most: int | None = None) -> dict[str, list[dict[str, Any]]]:
+        """Return a curve ("test/reliability") of the first runs of every row that have it, as many as most or all, by
+        row label; only this curve is held in memory.
 
         Raises NothingToShow where no run has it.
         """
         found = {label: map(self.read, runs) for label, runs in self.records.items()}
-        kept = {label: [curves[name] for curves in read if name in curves] for label, read in found.items()}
+        having = {label: (curves[name] for curves in read if name in curves) for label, read in found.items()}
+        kept = {label: list(islice(curves, most)) for label, curves in having.items()}
         if not any(kept.values()):
             raise NothingToShow(f"the records hold no curve {name}")
         return {label: curves for label, curves in kept.items() if curves}

@@ -17,8 +17,8 @@ CUT = 2.0  # end of the colour scale, in medians over methods of their largest v
 
 def currents(runs: Runs) -> Canvas:
     """Draw norm and direction of the mean velocity, and squared errors, a column per method (cinquin2024 fig. 3)."""
-    fields = {label: found[0] for label, found in runs.curves("grid/grid").items()}
-    errors = {label: found[0] for label, found in runs.curves("test/squared_errors").items()}
+    fields = {label: found[0] for label, found in runs.curves("grid/grid", most=1).items()}
+    errors = {label: found[0] for label, found in runs.curves("test/squared_errors", most=1).items()}
     measured = next(iter(fields))
     points = runs.first(measured).get("train/points")
     count = len(fields)

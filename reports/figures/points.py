@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Iterator
@@ -20,59 +21,61 @@ HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
 COLOURS = ("mesh", "image")  # kinds shown as colours, which distinguish no more than three digits
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
 SHADES = 1000  # distinguishable steps of a colour scale
-Point = tuple[str, str, float, float, float | str]
+Points = tuple[str, str, np.ndarray]
 
 
 def write(figure: Canvas, path: Path) -> None:
     """Write everything that a figure draws; panels are counted from 1."""
     with path.open("w", newline="", encoding="utf-8") as out:
-        lines = csv.writer(out)
-        lines.writerow(HEADER)
+        csv.writer(out).writerow(HEADER)
         shown = [axis for axis in figure.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
         for panel, axis in enumerate(shown, 1):
             title = " ".join(axis.get_title().split())
-            for kind, label, *numbers in _drawn(axis):
-                lines.writerow([panel, title, kind, label, *(_short(number, kind) for number in numbers)])
+            for kind, label, numbers in _drawn(axis):
+                words = io.StringIO(newline="")
+                csv.writer(words, lineterminator="").writerow([panel, title, kind, label])
+                number, left = f",%.{3 if kind in COLOURS else 5}g", 3 - numbers.shape[1]
+                line = words.getvalue().replace("%", "%%") + number * numbers.shape[1] + "," * left + "\r\n"
+                out.write(line * len(numbers) % tuple(numbers.ravel().tolist()))
 
 
-def _drawn(axis: Axes) -> Iterator[Point]:
+def _drawn(axis: Axes) -> Iterator[Points]:
+    """Yield kind, label, and coordinates with values, if any, [N, 2 or 3] of everything in a panel."""
     for line in axis.get_lines():
-        for x, y in np.column_stack([np.atleast_1d(line.get_xdata()), np.atleast_1d(line.get_ydata())]):
-            yield "line", label_of(line), x, y, ""
+        yield "line", label_of(line), _columns(line.get_xdata(), line.get_ydata())
     for bar in axis.patches:
         if isinstance(bar, Rectangle):
-            yield "bar", label_of(bar), bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height(), ""
+            yield "bar", label_of(bar), _columns(bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height())
         elif isinstance(bar, StepPatch):
             values, edges, _ = bar.get_data()
-            for left, right, value in zip(edges, edges[1:], values):
-                yield "step", label_of(bar), (left + right) / 2, value, ""
+            yield "step", label_of(bar), _columns((edges[:-1] + edges[1:]) / 2, values)
     for each in axis.collections:
         yield from _collected(each)
     for image in axis.get_images():
         values = _shades(image)
         if values.ndim == 2:
             left, right, bottom, top = image.get_extent()
-            rows, columns = values.shape
-            for (i, j), value in np.ndenumerate(values):
-                x = left + (j + 0.5) * (right - left) / columns
-                yield "image", label_of(image), x, top + (i + 0.5) * (bottom - top) / rows, value
+            i, j = np.indices(values.shape) + 0.5
+            x = left + j * (right - left) / values.shape[1]
+            yield "image", label_of(image), _columns(x, top + i * (bottom - top) / len(values), values)
 
 
-def _collected(each: Collection) -> Iterator[Point]:
+def _collected(each: Collection) -> Iterator[Points]:
     name = label_of(each)
     if isinstance(each, PathCollection):
         values = each.get_array()
-        for index, (x, y) in enumerate(_numbers(each.get_offsets())):
-            yield "point", name, x, y, "" if values is None else _numbers(values)[index]
+        yield "point", name, _columns(*_numbers(each.get_offsets()).T, *([] if values is None else [values]))
     elif isinstance(each, QuadMesh):
-        grid, values = _numbers(each.get_coordinates()), _shades(each)
+        grid = _numbers(each.get_coordinates())
         places = (grid[1:, 1:] + grid[:-1, :-1]) / 2  # the middle of every cell
-        for (x, y), value in zip(places.reshape(-1, 2), values.ravel()):
-            yield "mesh", name, x, y, value
+        yield "mesh", name, _columns(*np.moveaxis(places, -1, 0), _shades(each))
     else:
         for path in each.get_paths():
-            for x, y in _numbers(path.vertices):
-                yield "outline", name, x, y, ""
+            yield "outline", name, _numbers(path.vertices)
+
+
+def _columns(*values: Any) -> np.ndarray:
+    return np.column_stack([_numbers(each).ravel() for each in values])
 
 
 def _shades(shown: ScalarMappable) -> np.ndarray:
@@ -91,7 +94,3 @@ def label_of(artist: object) -> str:
     """Return the label of a drawn object; empty for one that matplotlib made."""
     label = str(artist.get_label())  # type: ignore[attr-defined]
     return "" if AUTOMATIC.fullmatch(label) else label
-
-
-def _short(number: float | str, kind: str) -> str:
-    return number if isinstance(number, str) else f"{float(number):.{3 if kind in COLOURS else 5}g}"

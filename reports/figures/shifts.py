@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from benchmarks.shapes import Curves
 from reports.figures import NothingToShow, Runs
@@ -158,7 +158,7 @@ def _turned(curves: Curves) -> tuple[np.ndarray, list[dict]]:
 
 def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, shade: str) -> None:
     for percentile in PERCENTILES:
-        low, high = (beta.ppf(q / 100, a, b) for q in (percentile, 100 - percentile))
+        low, high = (betaincinv(a, b, q / 100) for q in (percentile, 100 - percentile))
         axis.fill_between(places, low, high, color=shade, alpha=0.13, linewidth=0)
 
 

@@ -17,6 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # the backend has to be chosen first
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.collections import Collection
 from matplotlib.container import Container
 from matplotlib.figure import Figure as Canvas
@@ -255,20 +256,23 @@ def caption(figure: Canvas) -> str:
 
 def save(figure: Canvas, files: Sequence[Path]) -> None:
     """Write a figure to every file, the same bytes for the same records, and close it."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    with plt.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # matplotlib would draw the whole figure once more to lay it out
     for file in files:
         if file.suffix == ".csv":
             points.write(figure, file)
         elif file.suffix == ".txt":
             file.write_text(caption(figure) + "\n", encoding="utf-8")
         else:
-            fine = SCREEN if file.suffix == ".svg" else None  # resolution of images inside the file
-            about, drawn = (
-                UNDATED.get(file.suffix, {}),
-                io.BytesIO(),
-            )  # written to memory first: some formats fail oddly on a full disk
-            figure.savefig(drawn, format=file.suffix[1:], metadata=about, dpi=fine or plt.rcParams["savefig.dpi"])
+            form, drawn = file.suffix[1:], io.BytesIO()  # in memory first: some formats fail oddly on a full disk
+            dpi = SCREEN if form == "svg" else plt.rcParams["savefig.dpi"]  # resolution of images inside the file
+            figure.dpi = get_registered_canvas_class(form)(figure).fixed_dpi or dpi
+            engine.execute(figure)
+            figure.savefig(drawn, format=form, metadata=UNDATED.get(file.suffix, {}), dpi=dpi)
             data = drawn.getvalue()
-            if file.suffix == ".svg":  # hundredths of a point are finer than any screen or printer
+            if form == "svg":  # hundredths of a point are finer than any screen or printer
                 data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(rb"\1", path[0]), data)
             file.write_bytes(data)
     plt.close(figure)

@@ -44,7 +44,7 @@ def samples(runs: Runs) -> Canvas:
 
 def moons(runs: Runs) -> Canvas:
     """Draw maps over the plane, a column per method: mean and deviation of the probability, predictive entropy."""
-    curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
+    curves = {label: found[0] for label, found in runs.curves("grid/grid", most=1).items()}
     labels, points = list(curves), _training_points(runs)
     shown = {QUANTITIES[each][0]: each for each in QUANTITIES}
     quantities = {each: QUANTITIES[each] for each in panels_of(shown).values()}
@@ -75,7 +75,7 @@ def moons(runs: Runs) -> Canvas:
 
 
 def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
-    curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
+    curves = {label: found[0] for label, found in runs.curves("grid/grid", most=1).items()}
     points = _training_points(runs)
     figure, axes = panels(len(curves), 3, 1.9, sharex=True, sharey=True)
     limits = _limits(runs.figure.dataset, list(curves.values()), points)

@@ -6,13 +6,14 @@ import base64
 import gzip
 import json
 import re
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
 
 OWN = ("page.css", "page.js", "search.js", "table.js", "panel.js", "plots.js", "compare.js")
 BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
+STATIC = Path(__file__).parent / "static"
 EXPORTS = re.compile(r"\bexport\s*\{([^}]*)\}\s*;")
 
 
@@ -24,16 +25,23 @@ def write(folder: Path) -> list[str]:
 
     Raises BenchmarkError where a library's file is not as expected.
     """
-    tables, bokeh = files("itables").joinpath("html"), files("bokeh").joinpath("server", "static", "js")
-    style = _without_links(tables.joinpath("dt_bundle.css").read_text("utf-8"))
-    module = classic(tables.joinpath("dt_bundle.js").read_text("utf-8"))
-    texts = {name: files("reports.page").joinpath("static", name).read_text("utf-8") for name in OWN}
+    tables, bokeh = _folder("itables") / "html", _folder("bokeh") / "server" / "static" / "js"
+    style = _without_links((tables / "dt_bundle.css").read_text("utf-8"))
+    module = classic((tables / "dt_bundle.js").read_text("utf-8"))
+    texts = {name: (STATIC / name).read_text("utf-8") for name in OWN}
     texts["datatables.js"] = packed(STYLED % json.dumps({"textContent": style}) + module)
-    texts |= {name: packed(_without_links(bokeh.joinpath(name).read_text("utf-8"))) for name in BOKEH}
+    texts |= {name: packed(_without_links((bokeh / name).read_text("utf-8"))) for name in BOKEH}
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_text(text, "utf-8")
     return list(texts)
+
+
+def _folder(package: str) -> Path:
+    """Return the folder of a package without importing it, which would load pandas."""
+    spec = find_spec(package)
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def packed(text: str) -> str:

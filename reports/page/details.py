@@ -10,60 +10,40 @@ from typing import Any
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
 from benchmarks.records import lost
 from benchmarks.records.config import differences, is_brought
-from benchmarks.records.form import RecordError
 from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
 from reports.labels import name, side, title
 from reports.origins import Made, ask
 from reports.page.book import Book, Sheet
-from reports.records import MALFORMED, Records, plain
+from reports.records import plain
 
 PYTHON = ".venv/bin/python -m benchmarks"
 COST = "training_seconds"
 
 
-class Origins:
-    """Provenance of runs, from their records; each file is read once."""
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self._read: dict[str, dict[str, Any]] = {}
-
-    def of(self, made: Made) -> dict[str, Any]:
-        """Return the provenance of a run; empty without a readable one."""
-        file = made.run.file
-        if file not in self._read:
-            try:
-                record = self.records.store.read(self.records.store.root / file, curves=False)
-                self._read[file] = dict(record["provenance"])
-            except (RecordError, *MALFORMED):
-                self._read[file] = {}
-        return self._read[file]
-
-    def line(self, made: Made) -> dict[str, Any]:
-        """Return the panel's entry of a run."""
-        about = self.of(made)
-        commit = str(about.get("commit") or "")
-        seconds = made.run.value(made.named[0], "", COST)
-        return {
-            "key": made.run.key,
-            "file": made.run.file,
-            "split": made.replicate[0],
-            "seed": made.replicate[1],
-            "commit": plain(commit)[:12] + (" with changes" if about.get("dirty") else "") + lost.remark(commit),
-            "machine": made.run.machine,
-            "seconds": seconds if isinstance(seconds, float) else _number(about.get("seconds")),
-            "finished": plain(str(about.get("finished") or "")),
-        }
+def origin(made: Made) -> dict[str, Any]:
+    """Return the panel's entry of a run."""
+    run = made.run
+    seconds = run.value(made.named[0], "", COST)
+    return {
+        "key": run.key,
+        "file": run.file,
+        "split": made.replicate[0],
+        "seed": made.replicate[1],
+        "commit": plain(run.commit)[:12] + " with changes" * run.changed + lost.remark(run.commit),
+        "machine": run.machine,
+        "seconds": seconds if isinstance(seconds, float) else _number(run.seconds[0]),
+        "finished": plain(run.finished),
+    }
 
 
-def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]) -> dict[str, Any]:
+def details(sheet: Sheet, book: Book, pages: Mapping[str, str]) -> dict[str, Any]:
     """Return rows, columns and cells of a sheet, and whether times are ranked; pages maps methods to their pages."""
     table = sheet.table
     rows = []
     for i, row in enumerate(table.rows):
-        groups = {dataset: _group(sheet, book, origins, i, dataset) for dataset in table.datasets}
+        groups = {dataset: _group(sheet, book, i, dataset) for dataset in table.datasets}
         page = pages.get(row.method or "", "")
         rows.append({"label": row.label, "method": row.method, "page": page, "groups": groups})
     columns = [
@@ -82,7 +62,7 @@ def details(sheet: Sheet, book: Book, origins: Origins, pages: Mapping[str, str]
     return found | {"ranked": all(c.compared for c in table.columns if c.cell.metric == COST)}
 
 
-def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> dict[str, Any]:
+def _group(sheet: Sheet, book: Book, i: int, dataset: str) -> dict[str, Any]:
     """Return the runs of a row on a data set, their configuration, and its difference from the neighbouring row's."""
     table, protocol, row = sheet.table, sheet.protocol, sheet.table.rows[i]
     column = next(column for column in table.columns if column.cell.dataset == dataset)
@@ -94,9 +74,7 @@ def _group(sheet: Sheet, book: Book, origins: Origins, i: int, dataset: str) -> 
     if is_brought(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE"]
     return {
-        "runs": [
-            origins.line(made) for made in ask(table, row, column, protocol, sheet.result.records or book.records).made
-        ],
+        "runs": [origin(made) for made in ask(table, row, column, protocol, sheet.result.records or book.records).made],
         "planned": len(configs),
         "configuration": [line.split(": ", 1) for line in configuration_lines(configs[0])],
         "beside": beside[0] if beside else "",

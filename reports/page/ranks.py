@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
+import html
 import math
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from reports.page.book import Sheet
 
 FEWEST = 3  # fewest rows, and data sets, for a Friedman test
 LEVEL = 0.05
-INK = "#010203"  # replaced by the colour of the text around a diagram
+WIDTH, PLOT = 640, 260  # usual width of a diagram in pixels; least width between its labels
+LETTER, LINE = 6.2, 16  # width of a letter, with room to spare, and height of a line
 
 
 @dataclass(frozen=True)
@@ -102,39 +103,58 @@ def critical_difference(rows: int, blocks: int) -> float:
 def _tested(blocks: np.ndarray, labels: list[str]) -> dict[str, Any]:
     from scipy.stats import friedmanchisquare
 
-    p = float(friedmanchisquare(*blocks.T).pvalue)
-    return {"p": p, "difference": critical_difference(len(labels), len(blocks)), "diagram": _diagram(blocks, labels)}
+    p, difference = float(friedmanchisquare(*blocks.T).pvalue), critical_difference(len(labels), len(blocks))
+    average = _ranks(blocks.T).mean(1)
+    ranks = [(labels[i], float(average[i])) for i in np.argsort(average, kind="stable")]
+    return {"p": p, "difference": difference, "diagram": _diagram(ranks, difference)}
 
 
-def _diagram(blocks: np.ndarray, labels: list[str]) -> str:
-    """Return the diagram as SVG in the colour of the text around it."""
-    import pandas
-    import scikit_posthocs
-    from matplotlib import rc_context
+def not_apart(ranks: Sequence[float], difference: float) -> list[tuple[float, float]]:
+    """Return first and last rank of the largest groups of rows that differ by no more; ranks ascend."""
+    found: list[tuple[float, float]] = []
+    for first in ranks:
+        last = max(rank for rank in ranks if rank - first <= difference)
+        if last > (max(first, found[-1][1]) if found else first):
+            found.append((first, last))
+    return found
 
-    from reports.figures.style import plt
 
-    told: list[str] = []
-    for label in labels:  # matplotlib reads text between two $ as a formula, pandas equal labels as one
-        told.append(label.replace("$", r"\$") + f" #{told.count(label) + 1}" * (label in told))
-    ranks = pandas.Series(_ranks(blocks.T).mean(1), index=told)
-    pairs = scikit_posthocs.posthoc_nemenyi_friedman(pandas.DataFrame(blocks, columns=told))
-    with rc_context({"svg.fonttype": "none", "text.color": INK, "axes.edgecolor": INK, "xtick.color": INK}):
-        figure, axis = plt.subplots(figsize=(7.4, 0.9 + 0.17 * len(told)))
-        scikit_posthocs.critical_difference_diagram(
-            ranks, pairs, ax=axis, alpha=LEVEL,
-            color_palette=dict.fromkeys(told, INK), crossbar_props={"color": INK, "linewidth": 2.5},
-            elbow_props={"linewidth": 0.8}, marker_props={"color": INK, "s": 12},
-            label_fmt_left="{label} ({rank:.1f})", label_fmt_right="({rank:.1f}) {label}",
-        )  # fmt: skip
-        start, width = float(ranks.min()), critical_difference(len(told), len(blocks))
-        above = axis.get_xaxis_transform()  # the library draws its own bar over the numbers of the axis
-        axis.plot([start, start + width], [1.55, 1.55], "|-", color=INK, transform=above, clip_on=False, linewidth=1)
-        axis.text(start, 1.62, f"critical difference {width:.2f}", transform=above, va="bottom")
-        axis.set_xlim(min(axis.get_xlim()), max(*axis.get_xlim(), start + width))
-        written = io.StringIO()
-        figure.savefig(written, format="svg", metadata={"Date": None}, transparent=True, bbox_inches="tight")
-        plt.close(figure)
-    svg = written.getvalue()
-    svg = re.sub(r"font-family: [^;\"]*;|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)  # the page's font
-    return svg[svg.index("<svg") :].replace(INK, "currentColor").replace("<svg ", '<svg role="img" ', 1)
+def _diagram(ranks: Sequence[tuple[str, float]], difference: float) -> str:
+    """Return the diagram as SVG in the colour of the text around it: an axis of ranks, a line from each rank to its
+    label, and a bar for every group that is not told apart. Ranks ascend."""
+    half = (len(ranks) + 1) // 2
+    sides = (
+        [(f"{label} ({rank:.1f})", rank) for label, rank in ranks[:half]],
+        [(f"({rank:.1f}) {label}", rank) for label, rank in reversed(ranks[half:])],
+    )
+    left, right = (LETTER * max(len(words) for words, _ in side) + 8 for side in sides)
+    width = max(WIDTH, left + right + PLOT)
+    best = ranks[0][1]
+    end = max(ranks[-1][1], best + difference)
+
+    def x(rank: float) -> str:
+        return f"{left + (width - left - right) * (rank - best) / (end - best):.1f}"
+
+    def text(at: str, y: float, words: str, anchor: str) -> str:
+        return f'<text x="{at}" y="{y}" text-anchor="{anchor}">{html.escape(words)}</text>'
+
+    step = next(step for step in (0.5, 1, 2, 5, 10, 20, 50, 100) if (end - best) / step <= 10)
+    ticks = [step * k for k in range(math.ceil(best / step), math.floor(end / step) + 1)]
+    bars, axis = not_apart([rank for _, rank in ranks], difference), 3.5 * LINE
+    lines = [f"M{x(best)} {LINE}v8m0-4H{x(best + difference)}m0-4v8", f"M{x(best)} {axis}H{x(end)}"]
+    lines += [f"M{x(tick)} {axis}v-4" for tick in ticks]
+    words = [text(x(best), 0.75 * LINE, f"critical difference {difference:.2f}", "start")]
+    words += [text(x(tick), axis - 7, f"{tick:g}", "middle") for tick in ticks]
+    thick = [f"M{x(first)} {axis + LINE * (k + 1) / 2}H{x(last)}" for k, (first, last) in enumerate(bars)]
+    for side, at, beside, anchor in zip(sides, (best, end), (-4, 4), ("end", "start")):
+        for k, (name_and_rank, rank) in enumerate(side):
+            y = axis + LINE * (len(bars) / 2 + k + 1)
+            lines.append(f"M{x(at)} {y}H{x(rank)}V{axis}")
+            words.append(text(f"{float(x(at)) + beside:.1f}", y + 4, name_and_rank, anchor))
+    dots = (f'<circle cx="{x(rank)}" cy="{axis}" r="2.5"/>' for _, rank in ranks)
+    height = axis + LINE * (len(bars) / 2 + half + 1)
+    return (
+        f'<svg role="img" viewBox="0 0 {width:.1f} {height}" xmlns="http://www.w3.org/2000/svg" font-size="11"'
+        f' fill="currentColor"><g fill="none" stroke="currentColor"><path d="{"".join(lines)}"/>'
+        f'<path d="{"".join(thick)}" stroke-width="3"/></g>{"".join((*dots, *words))}</svg>'
+    )

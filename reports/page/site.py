@@ -27,7 +27,7 @@ from reports.origins import ask
 from reports.page import assets
 from reports.page.book import Book, Sheet
 from reports.page.compare import comparisons
-from reports.page.details import Origins, details, sort_key
+from reports.page.details import details, sort_key
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.search import entries
@@ -42,6 +42,8 @@ from reports.tried_page import cause, listed, told
 MADE = ".made"  # lists the files of the last time, so that obsolete ones can be removed
 LARGE = 20_000  # from this number of bytes on, numbers are compressed
 MOST = 12_000_000  # largest size of a site in bytes
+# A third of the time that the usual filter takes, for files a sixth larger.
+QUICK = [{"id": lzma.FILTER_LZMA2, "preset": 6, "mf": lzma.MF_HC4, "nice_len": 32, "depth": 4}]
 NAMED = 5  # largest files named if it is larger
 NEWEST = 12
 PAPERS = {
@@ -100,7 +102,6 @@ class _Writer:
         self.suite, self.records, self.out = suite, records, out
         self.book = Book(suite, records)
         self.methods = Methods(self.book)
-        self.origins = Origins(records)
         self.differences = Differences(self.book)
         self.findings = findings_words.flat(of_book(self.book))
         self.made: list[str] = []
@@ -159,7 +160,7 @@ class _Writer:
                 tried=listed(cells, self.differences),
             )  # fmt: skip
             for sheet in sheets:
-                self._data(sheet.file, details(sheet, self.book, self.origins, self.methods.pages))
+                self._data(sheet.file, details(sheet, self.book, self.methods.pages))
         self._page("methods/index.html", "methods.html", methods=self.methods)
         for method, page in self.methods.pages.items():
             self._page(page, "method.html", method=method, methods=self.methods)
@@ -210,7 +211,7 @@ class _Writer:
             protocol = picture.stem.removeprefix(f"{drawn.name}-")
             packed = numbers.with_suffix(".csv.xz")
             if numbers.stat().st_size > LARGE:
-                packed.write_bytes(lzma.compress(numbers.read_bytes()))
+                packed.write_bytes(lzma.compress(numbers.read_bytes(), filters=QUICK))
                 numbers.write_bytes(b"")  # figures with unchanged records are not drawn again while their files exist
             elif numbers.stat().st_size:
                 packed.unlink(missing_ok=True)
@@ -240,7 +241,7 @@ class _Writer:
         if not places:
             return None
         asked = ask(sheet.table, row, cells[places[0]].column, sheet.protocol, sheet.result.records or self.records)
-        ended = max((str(self.origins.of(made).get("finished") or "") for made in asked.made), default="")
+        ended = max((made.run.finished for made in asked.made), default="")
         return New(ended, sheet, row.label, dataset, (i, places[0]), len(asked.made), asked.expected)
 
 

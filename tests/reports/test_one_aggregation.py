@@ -27,7 +27,7 @@ from reports.choice import Choice
 from reports.findings.claims import Rule
 from reports.findings.comparisons import of
 from reports.page.book import Book, Sheet
-from reports.page.details import Origins, details
+from reports.page.details import details
 from reports.records import Records
 from reports.shown import Shown, pair
 from reports.tables import latex, markdown
@@ -129,7 +129,7 @@ def test_the_page_and_the_frame_give_the_same_numbers(made: tuple[TableResult, S
     wanted = exported(result, store, tmp_path)
     records = Records(store.root)
     sheet = Sheet(result)
-    page = json.loads(json.dumps(details(sheet, Book(Suite(), records), Origins(records), {})["cells"]))
+    page = json.loads(json.dumps(details(sheet, Book(Suite(), records), {})["cells"]))
     frame = interface.aggregate(result.table.name, result.protocol, SEEDS, results=store.root, state=None)
     width, compared = len(result.table.columns), 0
     assert len(frame) == len(result.table.rows) * width

@@ -11,7 +11,7 @@ from benchmarks.commands import selection
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices, cinquin_candidates
+from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices, cinquin_candidates, spec
 from tests.configs import words_of
 
 METRIC = "log_posterior_predictive"
@@ -35,9 +35,15 @@ def folders(tmp_path, monkeypatch):
     get = tables.get
     monkeypatch.setattr(tables, "get", lambda name: TABLE if name == "mine-selection" else get(name))
     monkeypatch.setattr(choices, "FOLDER", tmp_path / "selected")
-    choices.choices.cache_clear()
+    forget()
     yield tmp_path / "results", tmp_path / "selected", tmp_path / "state"
+    forget()
+
+
+def forget():
+    """Have choices, and the configurations made with them, read and made again."""
     choices.choices.cache_clear()
+    spec.planned.cache_clear()
 
 
 def record(results, row, column, scores, test=0.0):
@@ -81,7 +87,7 @@ def test_a_candidate_of_which_a_run_failed_cannot_be_chosen_and_the_file_says_wh
     assert "MAP, cinquin_1d: large cannot be chosen, 1 of 2 runs: not positive definite" in told
     written = json.loads((chosen / "mine-paper.json").read_text())["MAP"]["cinquin_1d"]
     assert written["failed"] == {"large": "1 of 2 runs: not positive definite"} and written["chosen"] == "small"
-    choices.choices.cache_clear()
+    forget()
     elsewhere = selection.select("mine", results, state / "of another machine")
     assert elsewhere["MAP"]["cinquin_1d"] == written, "the file knows of it"
     assert selection.select("mine", results / "none", state)["MAP"]["cinquin_1d"] == written, "without records it stays"
@@ -93,7 +99,7 @@ def test_choices_are_written_to_a_file_and_read_from_it(folders):
     for row, score in zip(ROWS, (1.0, 2.0, 4.0, 3.0), strict=True):
         record(folders[0], row, COLUMNS[0], [score, score])
     assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
-    choices.choices.cache_clear()
+    forget()
     told = selection.write("mine", folders[0], folders[2])
     assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in told
     assert [p.name for p in folders[1].iterdir()] == ["mine-paper.json"]
@@ -108,14 +114,12 @@ def test_choices_are_written_to_a_file_and_read_from_it(folders):
 
 def test_the_table_of_cinquin2024_uses_the_candidates_that_were_chosen(folders):
     table, candidates = tables.get("cinquin2024-1"), tables.get("cinquin2024-1-selection")
-    table = dataclasses.replace(table)  # without the configurations that it has made with other choices
     gfsvi = next(row for row in table.rows if row.method == "GFSVI")
     boston = next(column for column in table.columns if column.cell.dataset == "boston")
     assert table.cell_runs(gfsvi, boston, "short") == []
     folders[1].mkdir()
     (folders[1] / "cinquin2024-1-short.json").write_text(json.dumps({"GFSVI": {"boston": {"chosen": "matern52"}}}))
-    choices.choices.cache_clear()
-    table = dataclasses.replace(table)
+    forget()
     runs = table.cell_runs(gfsvi, boston, "short")
     row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "matern52"))
     column = next(column for column in candidates.columns if column.cell.dataset == "boston")
@@ -137,7 +141,7 @@ def test_a_protocol_chooses_among_its_own_candidates(folders, monkeypatch):
     assert selection.select("mine", folders[0], folders[2], "short")["MAP"]["cinquin_1d"]["chosen"] == "small"
     assert selection.select("mine", folders[0], folders[2], "paper") == {}
     selection.write("mine", folders[0], folders[2], "short")
-    choices.choices.cache_clear()
+    forget()
     assert choices.chosen("mine", "short", "MAP", "cinquin_1d") == "small"
     assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
 

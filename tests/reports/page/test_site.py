@@ -18,10 +18,10 @@ from reports.cli import build
 from reports.coverage import coverage
 from reports.page import assets
 from reports.page.book import Book
-from reports.page.details import Origins, _cell
+from reports.page.details import _cell
 from reports.page.details import details as of_sheet
 from reports.page.methods import Methods, equations
-from reports.page.ranks import critical_difference, rankings
+from reports.page.ranks import critical_difference, not_apart, rankings
 from reports.page.site import Site, coded, formula, table_page, write
 from reports.records import Records
 from reports.statuses import STATUSES
@@ -131,7 +131,7 @@ def test_times_that_rank_nothing_have_no_better_side_and_no_front(tmp_path: Path
         seconds = Column(Cell("boston", "", "training_seconds"), "seconds", compared=compared)
         book = Book(SmallSuite(replace(table(), columns=(*table().columns, seconds))), known)
         sheet = book.sheets["pequignot2020-5"][0]
-        told = of_sheet(sheet, book, Origins(known), {})
+        told = of_sheet(sheet, book, {})
         assert told["ranked"] == compared and told["columns"][-1]["better"] == sheet.columns[-1].better == -compared
 
 
@@ -256,6 +256,14 @@ def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -
     ]  # fmt: skip
     assert found.p == pytest.approx(0.0608, abs=2e-3) and found.difference == pytest.approx(1.9135, abs=1e-3)
     assert "<svg" in found.diagram and HOSTILE not in found.diagram and "currentColor" in found.diagram
+    (bar,) = re.findall(r'<path d="M(\S+) \S+H([^"]+)" stroke-width="3"/>', found.diagram)
+    dots = [float(x) for x in re.findall(r'cx="(\S+)"', found.diagram)]
+    assert tuple(map(float, bar)) == (dots[0], dots[-1]) and len(dots) == 3, "one bar over all rows"
+
+
+def test_a_bar_joins_the_rows_that_are_not_told_apart() -> None:
+    assert not_apart([1.0, 1.5, 3.0, 4.5, 4.5], 2.0) == [(1.0, 3.0), (3.0, 4.5)]
+    assert not_apart([1.0, 2.0, 3.0], 0.5) == [] and not_apart([1.0, 2.0, 3.0], 2.0) == [(1.0, 3.0)]
 
 
 @pytest.mark.filterwarnings("error")
