@@ -278,9 +278,3 @@ def progress(state: Path | str, key: str) -> Progress | None:
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return Progress(*numbers, about)
-
-
-def peek(state: Path | str, key: str) -> str | None:
-    """Describe the progress of a run's checkpoint in words; None without one."""
-    found = progress(state, key)
-    return str(found) if found else None
