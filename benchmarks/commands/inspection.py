@@ -189,16 +189,7 @@ def failure_text(failure: Failure) -> str:
             f"split {config['dataset']['split']}, seed {config['seed']}"
         ]
     lines += [f"reason: {failure['reason']}", failure["traceback"].rstrip(), f"log: {failure['log']}"]
-    return "\n".join(filter(None, [*lines, *_tail(failure["log"])]))
-
-
-def _tail(log: str, length: int = 20) -> list[str]:
-    """Return the last lines of a log, indented."""
-    try:
-        lines = files.read(log).decode(errors="replace").splitlines() if log else []
-    except (OSError, ValueError):  # or a name that no file can have
-        return []
-    return [f"  {line}" for line in lines[-length:]]
+    return "\n".join(filter(None, [*lines, *(f"  {line}" for line in files.tail(failure["log"]).splitlines()[-20:])]))
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
