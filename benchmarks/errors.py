@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from fvi_core.printing import streams
 from fvi_core.spelling import nearest
@@ -34,6 +35,15 @@ class UnknownName(UsageError, KeyError):
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UnknownName:
     """Return the error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
     return UnknownName(f"unknown {kind} {name!r}: {nearest(name, known)}" + (f" ({hint})" if hint else ""))
+
+
+def setting(variable: str, default: float, unit: str) -> float:
+    """Return a number of the environment, 0 or more. Raises UsageError."""
+    text = os.environ.get(variable) or str(default)
+    with suppress(ValueError):
+        if (found := float(text)) >= 0:
+            return found
+    raise UsageError(f"{variable} is {text!r}, expected {unit}, 0 or more")
 
 
 @contextmanager

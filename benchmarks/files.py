@@ -134,7 +134,7 @@ def read(path: Path | str, most: int = MOST) -> bytes:
 
 def tail(path: Path | str, most: int = 1_000_000) -> str:
     """Return the end of a text file, at most so many bytes of it; empty where it cannot be read."""
-    with contextlib.suppress(OSError), open(path, "rb", opener=regular) as file:
+    with contextlib.suppress(OSError, ValueError), open(path, "rb", opener=regular) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most))
         return file.read(most).decode(errors="replace")
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
@@ -16,11 +16,14 @@ from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store
 from benchmarks.state import archive
 from benchmarks.suite import Suite
-from benchmarks.sweep import runner
-from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, look
+from benchmarks.sweep import data, runner
+from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, place
+from benchmarks.sweep.estimate import Known, estimate
+from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.progress import Ticker, display
 from benchmarks.sweep.runner import RESULTS, STATE, Summary
-from benchmarks.sweep.where import make
+from benchmarks.sweep.slurm import jobs
+from benchmarks.sweep.slurm.options import Options
 
 if TYPE_CHECKING:
     import pandas
@@ -59,7 +62,9 @@ def plan(
     also: Names = (),
     executor: str = "pool",
     workers: int | None = None,
+    options: Options | None = None,
     cost: bool = True,
+    fetch: bool = False,
     results: Path | str = RESULTS,
     state: Path | str = STATE,
     suite: Suite = SUITE,
@@ -67,10 +72,23 @@ def plan(
 ) -> Planned:
     """Return missing runs of tables, missing data and, unless ``cost`` is False, the cost of training them here.
 
-    Trains nothing, fetches nothing.
+    Trains nothing, and fetches missing data only with ``fetch``. options: of a cluster. Raises StoreError and
+    ClaimError if it fetches and the folders cannot be written.
     """
+    where = place(executor, workers, options)
     asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
-    return look(asked, make(executor, workers), results, state, suite, cost=cost, say=say)
+    # A sweep on this machine makes the runs that wait in a cluster's queue; an overview lists them as queued.
+    queued = jobs.pending(state) if isinstance(where, Options) or not cost else {}
+    found = make_plan(asked.configs, results, state, suite, asked.metrics, queued=queued)
+    if not cost:
+        return Planned(asked, found, where)
+    missing = data.look(found, fetch, say)
+    for line in missing.lines(tried=fetch):
+        say(line)
+    found = found.waiting(missing.notes)
+    if fetch and found.groups:
+        found.check_writable()
+    return Planned(asked, found, where, missing, estimate(found.groups, Known(found.store, found.state)))
 
 
 def run(
@@ -96,28 +114,20 @@ def run(
     unless ``anyway``; UsageError for a cluster, whose jobs outlive the caller; StoreError and ClaimError if the folders
     cannot be written.
     """
-    where = make(executor, workers)
-    if where.outlives:
+    if executor == "slurm":
         raise UsageError(
             f"executor {executor!r}: its jobs outlive this process: python -m benchmarks run TABLE "
             "--executor slurm submits them"
         )
-    asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
-    planned = look(asked, where, results, state, suite, fetch=True, say=say)
+    only: Any = {"methods": methods, "datasets": datasets, "also": also}
+    where: Any = {"executor": executor, "workers": workers, "results": results, "state": state, "suite": suite}
+    planned = plan(tables, protocol, seeds, **only, **where, fetch=True, say=say)
     for line in planned.costs:
         say(line)
     if planned.too_long and not anyway:
         raise TooLong(planned)
-    return runner.run(
-        asked.configs,
-        where.workers,
-        results=results,
-        state=state,
-        suite=suite,
-        display=display() if progress else None,
-        plan=planned.plan,
-        estimate=planned.estimate,
-    )
+    assert not isinstance(planned.where, Options), "a cluster was refused"
+    return runner.run(planned.plan, planned.where, display() if progress else None, planned.estimate)
 
 
 def measure(

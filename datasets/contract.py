@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -184,6 +185,28 @@ class Split:
         if name not in choices:
             raise KeyError(f"data set {self.name} has no {what} '{name}'; it has: {', '.join(known)}")
         return choices[name]
+
+
+def classified(
+    name: str,
+    version: str,
+    split: int,
+    scheme: str,
+    n_classes: int,
+    subsets: Mapping[str, Arrays],
+    *,
+    pixels: Pixels | None = None,
+    **more: Any,
+) -> Split:
+    """Return a split of labelled inputs; its box is the range of the training inputs, in network units.
+
+    subsets: "train", "test" and perhaps "validation". more: other fields of the split.
+    """
+    x = subsets["train"].x
+    box = x.min(0), x.max(0)
+    low, high = map(pixels, box) if pixels else box
+    about, held = (name, version, split, scheme, "classification", n_classes), subsets.get("validation")
+    return Split(*about, subsets["train"], subsets["test"], low, high, held, pixels=pixels, **more)
 
 
 @dataclass(frozen=True)

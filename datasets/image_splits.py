@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from . import user_arrays
-from .contract import Arrays, Description, Pool, Split
+from .contract import Arrays, Description, Pool, Split, classified
 from .fetch import registry
 from .image_schemes import FOLDS, SCHEMES, Scheme
 from .image_sets import ImageSets, partner
@@ -26,29 +26,17 @@ def describe(name: str, scheme: str) -> Description:
     files = dict.fromkeys(file for subset in SUBSETS for file in source.files.get(subset, ()))
     if chosen.corrupted:
         files |= dict.fromkeys(file for file in registry() if file.startswith("frost/"))
-    return Description(
-        name,
-        "classification",
-        VERSION,
-        scheme,
-        tuple(SCHEMES[name]),
-        chosen.n_splits,
-        source.n_classes,
-        source.shape,
-        n_train - chosen.n_held(n_train),
-        source.sizes["test"],
-        source.origin,
-        tuple(files),
-    )
+    about = name, "classification", VERSION, scheme, tuple(SCHEMES[name]), chosen.n_splits, source.n_classes
+    sizes = n_train - chosen.n_held(n_train), source.sizes["test"]
+    return Description(*about, source.shape, *sizes, source.origin, tuple(files))
 
 
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
     """The user's arrays in place of the training subset, and of the subsets that contexts draw from."""
     chosen = SCHEMES[name][scheme]
     asked = [pool for pool in pools if pool in chosen.contexts]
-    replaced = [
-        pool for pool in asked if any(user_arrays.find(pool, subset) for subset in SUBSETS)
-    ]  # else no need to look further
+    # Of pools without arrays of the user there is no need to look further.
+    replaced = [pool for pool in asked if any(user_arrays.find(pool, subset) for subset in SUBSETS)]
     drawn = [(pool, each) for pool in replaced for each in which_for_contexts(pool, whole=chosen.whole_contexts)]
     return user_arrays.content([(name, "train"), *drawn])
 
@@ -67,37 +55,19 @@ def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = No
 
 @lru_cache(maxsize=2 * FOLDS)
 def _assemble(name: str, split: int, scheme: str, root: str | None, train: Subset, test: Subset) -> Split:
-    chosen = SCHEMES[name][scheme]
-    fitted, asked = Arrays(train.images, train.labels), Arrays(test.images, test.labels)
-    validation, rows = None, {}
+    chosen, rows = SCHEMES[name][scheme], {}
+    subsets = {"train": Arrays(train.images, train.labels), "test": Arrays(test.images, test.labels)}
     if chosen.held_out:
-        held = chosen.held(len(fitted), split)
+        held, every = chosen.held(len(train.images), split), subsets["train"]
         rows = {"train": np.flatnonzero(~held), "validation": np.flatnonzero(held)}
-        fitted, validation = (Arrays(fitted.x[index], fitted.y[index]) for index in rows.values())
+        subsets |= {subset: Arrays(every.x[index], every.y[index]) for subset, index in rows.items()}
     if chosen.pixels is None:
-        raw = fitted.x
-        fitted, asked = (replace(each, x=standardised(each.x, raw)) for each in (fitted, asked))
-        validation = validation and replace(validation, x=standardised(validation.x, raw))
-    low, high = fitted.x.min(0), fitted.x.max(0)
-    if chosen.pixels is not None:
-        low, high = chosen.pixels(low), chosen.pixels(high)
-    return Split(
-        name,
-        VERSION,
-        split,
-        scheme,
-        "classification",
-        SOURCES[name].n_classes,
-        fitted,
-        asked,
-        low,
-        high,
-        validation,
-        rows=rows,
-        evaluations=ImageSets(name, chosen, asked, root),
-        pixels=chosen.pixels,
-        pools={pool: partial(_pool, pool, root, chosen) for pool in chosen.contexts},
-    )
+        raw = subsets["train"].x
+        subsets = {subset: replace(each, x=standardised(each.x, raw)) for subset, each in subsets.items()}
+    evaluations = ImageSets(name, chosen, subsets["test"], root)
+    pools = {pool: partial(_pool, pool, root, chosen) for pool in chosen.contexts}
+    about, pixels = (name, VERSION, split, scheme, SOURCES[name].n_classes), chosen.pixels
+    return classified(*about, subsets, rows=rows, evaluations=evaluations, pixels=pixels, pools=pools)
 
 
 def _pool(name: str, root: str | None, scheme: Scheme) -> Pool:

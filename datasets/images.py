@@ -15,7 +15,7 @@ import numpy as np
 
 from . import cifar, idx, svhn, user_arrays
 from .checks import DataNotFound, check_labels, stamped
-from .fetch import locate
+from .fetch import at_hand, locate
 
 SUBSETS = ("train", "test")
 Read = Callable[..., tuple[np.ndarray, np.ndarray]]  # paths -> images [N, C, H, W], labels [N]
@@ -114,7 +114,9 @@ def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -
     source = SOURCES[name]
     arrays = user_arrays.find(name, subset)
     try:
-        paths = [arrays] if arrays else [locate(file, root) for file in _files(source, name, subset)]
+        if not arrays and subset not in source.files:
+            raise DataNotFound(f"data set {name}: no file of a {subset} subset is known")
+        paths = [arrays] if arrays else [locate(file, root) for file in source.files[subset]]
     except DataNotFound as error:
         raise DataNotFound(f"{error}\nOr {user_arrays.how(name, subset, source.shape)}") from error
     return _read(name, subset, arrays is not None, *map(stamped, paths))
@@ -127,23 +129,13 @@ def context_subsets(name: str, root: str | os.PathLike | None = None, whole: boo
 
 def which_for_contexts(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> tuple[str, ...]:
     """Return the subsets for contexts: "train", or "test" if only its files are there; `whole`: both."""
-    found = tuple(subset for subset in SUBSETS if _at_hand(name, subset, root)) or SUBSETS
-    return found if whole else found[:1]
-
-
-def _at_hand(name: str, subset: str, root: str | os.PathLike | None) -> bool:
-    if user_arrays.find(name, subset):
-        return True
-    try:
-        return all(locate(file, root, download=False) for file in _files(SOURCES[name], name, subset))
-    except DataNotFound:
-        return False
-
-
-def _files(source: Source, name: str, subset: str) -> tuple[str, ...]:
-    if subset not in source.files:
-        raise DataNotFound(f"data set {name}: no file of a {subset} subset is known")
-    return source.files[subset]
+    files = SOURCES[name].files
+    found = tuple(
+        subset
+        for subset in SUBSETS
+        if user_arrays.find(name, subset) or (subset in files and all(at_hand(file, root) for file in files[subset]))
+    )
+    return (found or SUBSETS) if whole else (found or SUBSETS)[:1]
 
 
 @lru_cache(maxsize=len(SOURCES) * len(SUBSETS))

@@ -65,7 +65,7 @@ def lacking(
             else:
                 wanted.setdefault(dataset, {}).update(dict.fromkeys(files))
     for dataset, names in wanted.items():
-        absent = tuple(file for file in names if not _at_hand(file, root))
+        absent = tuple(file for file in names if not fetch.at_hand(file, root))
         found += [Lack(dataset, absent)] if absent else []
     return found
 
@@ -101,16 +101,10 @@ def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
     """Return the missing files that the corruption frost needs, if the evaluation sets have it."""
     forms = (re.fullmatch(rf"{name}_c-(?:([a-z_]+)-)?([1-5]){REDUCED}", each) for each in sets)
     files = [file for file in fetch.registry() if file.startswith("frost/")]
-    if not any(form and form[1] in (None, "frost") for form in forms) or all(_at_hand(file, root) for file in files):
+    if not any(form and form[1] in (None, "frost") for form in forms) or all(
+        fetch.at_hand(file, root) for file in files
+    ):
         return {}
     from .corruptions.source import published  # here, since scipy takes a second to load
 
     return {} if published(name, root) else dict.fromkeys(files)
-
-
-def _at_hand(file: str, root: Folder) -> bool:
-    try:
-        fetch.locate(file, root, download=False)
-    except DataNotFound:
-        return False
-    return True

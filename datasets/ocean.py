@@ -27,12 +27,12 @@ HEADERS = (",lon,lat,ubar,vbar", ",lon,lat,ubar,vbar,shape")
 SIZES = (20, 544)
 
 
-def describe(scheme: str) -> Description:
+def describe(name: str, scheme: str) -> Description:
     origin = "GulfDrifters, files of JaxGaussianProcesses/static"
-    return Description(NAME, "regression", VERSION, scheme, SCHEMES, 1, 2, (2,), *SIZES, origin, FILES)
+    return Description(name, "regression", VERSION, scheme, SCHEMES, 1, 2, (2,), *SIZES, origin, FILES)
 
 
-def load(root: str | os.PathLike | None = None, scheme: str = "") -> Split:
+def load(name: str = NAME, split: int = 0, scheme: str = "", root: str | os.PathLike | None = None) -> Split:
     """Return the only split; its box is the range of the grid, the test subset. Raises DataNotFound, BadData."""
     tables = [
         read_table(locate(file, root), size, header.count(",") + 1, header)
@@ -52,5 +52,5 @@ def load(root: str | os.PathLike | None = None, scheme: str = "") -> Split:
         "train": lambda: EvaluationSet("train", "id", "inputs=train", train.x, train.y),
     }
     low, high = test.x.min(0), test.x.max(0)
-    about = NAME, VERSION, 0, scheme, "regression", 2
+    about = name, VERSION, split, scheme, "regression", 2
     return Split(*about, train, test, low, high, y_mean=y_mean, y_std=y_std, evaluations=evaluations)

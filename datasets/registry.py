@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from fvi_core.spelling import nearest
 
@@ -47,112 +48,24 @@ class DatasetEntry:
     module: str | None = None
 
 
-def _uci_entry(name: str) -> DatasetEntry:
-    source = uci.SOURCES[name]
-
-    def describe(scheme: str) -> Description:
-        n_train, n_test = uci.sizes(name, scheme)
-        n_splits = uci.n_splits(name, scheme)
-        return Description(
-            name,
-            "regression",
-            uci.VERSION,
-            scheme,
-            uci.SCHEMES,
-            n_splits,
-            1,
-            (source.features,),
-            n_train,
-            n_test,
-            uci.ORIGIN,
-            uci.files(name, scheme),
-        )
-
-    return DatasetEntry(lambda split, scheme, root: uci.load(name, split, scheme, root), describe, uci.SCHEMES)
+def _of(module: Any, name: str, schemes: Iterable[str] = ("",), **content: Any) -> DatasetEntry:
+    return DatasetEntry(partial(module.load, name), partial(module.describe, name), tuple(schemes), **content)
 
 
-def _toy_entry(name: str) -> DatasetEntry:
-    toy = toys.TOYS[name]
-    description = Description(
-        name,
-        toy.task,
-        toy.version,
-        "",
-        ("",),
-        toys.N_SPLITS,
-        toy.n_outputs,
-        (len(toy.low),),
-        toy.n_train,
-        toys.N_TEST,
-        toy.source,
-        (),
-    )
-    return DatasetEntry(lambda split, scheme, root: toys.load(name, split), lambda scheme: description)
+def _replaceable(module: Any, name: str, schemes: Iterable[str]) -> DatasetEntry:
+    """Return the entry of a data set whose images a user may replace."""
+    training, evaluation = partial(module.training_content, name), partial(module.evaluation_content, name)
+    return _of(module, name, schemes, training_content=training, evaluation_content=evaluation)
 
-
-def _image_entry(name: str) -> DatasetEntry:
-    return DatasetEntry(
-        lambda split, scheme, root: image_splits.load(name, split, scheme, root),
-        lambda scheme: image_splits.describe(name, scheme),
-        tuple(image_splits.SCHEMES[name]),
-        partial(image_splits.training_content, name),
-        partial(image_splits.evaluation_content, name),
-    )
-
-
-def _fundus_entry(name: str) -> DatasetEntry:
-    return DatasetEntry(
-        lambda split, scheme, root: fundus.load(name, scheme, root),
-        lambda scheme: fundus.describe(name, scheme),
-        fundus.SCHEMES,
-        partial(fundus.training_content, name),
-        partial(fundus.evaluation_content, name),
-    )
-
-
-def _digits(scheme: str) -> Description:
-    return Description(
-        "digits",
-        "classification",
-        digits.VERSION,
-        scheme,
-        digits.SCHEMES,
-        digits.N_SPLITS,
-        digits.N_CLASSES,
-        (1, digits.SIDE, digits.SIDE),
-        digits.N_TRAIN - digits.N_HELD[scheme],
-        digits.N_TEST,
-        "scikit-learn",
-        (),
-    )
-
-
-_SNELSON = Description(
-    "snelson",
-    "regression",
-    toys.VERSION,
-    "",
-    ("",),
-    1,
-    1,
-    (1,),
-    toys.SNELSON_TRAIN,
-    toys.SNELSON_ROWS - toys.SNELSON_TRAIN,
-    "Snelson and Ghahramani 2006, files of GPflow/GPflow",
-    toys.SNELSON_FILES,
-)
 
 ENTRIES: dict[str, DatasetEntry] = {
-    "digits": DatasetEntry(lambda split, scheme, root: digits.load(split, scheme), _digits, digits.SCHEMES),
-    retina_mnist.NAME: DatasetEntry(
-        lambda split, scheme, root: retina_mnist.load(scheme, root), retina_mnist.describe, retina_mnist.SCHEMES
-    ),
-    ocean.NAME: DatasetEntry(lambda split, scheme, root: ocean.load(root, scheme), ocean.describe, ocean.SCHEMES),
-    "snelson": DatasetEntry(lambda split, scheme, root: toys.load_snelson(root), lambda scheme: _SNELSON),
-    **{name: _toy_entry(name) for name in toys.TOYS},
-    **{name: _uci_entry(name) for name in uci.SOURCES},
-    **{name: _image_entry(name) for name in image_splits.SCHEMES},
-    **{name: _fundus_entry(name) for name in fundus.NAMES},
+    "digits": _of(digits, "digits", digits.SCHEMES),
+    retina_mnist.NAME: _of(retina_mnist, retina_mnist.NAME, retina_mnist.SCHEMES),
+    ocean.NAME: _of(ocean, ocean.NAME, ocean.SCHEMES),
+    **{name: _of(toys, name) for name in (toys.SNELSON, *toys.TOYS)},
+    **{name: _of(uci, name, uci.SCHEMES) for name in uci.SOURCES},
+    **{name: _replaceable(image_splits, name, image_splits.SCHEMES[name]) for name in image_splits.SCHEMES},
+    **{name: _replaceable(fundus, name, fundus.SCHEMES) for name in fundus.NAMES},
 }
 
 WHERE = "put it there, or name the right file where the data set is added"
@@ -188,20 +101,8 @@ def add(
 
 
 def _described(name: str, split: Split, splits: int) -> Description:
-    return Description(
-        name,
-        split.task,
-        split.version,
-        "",
-        ("",),
-        splits,
-        split.n_outputs,
-        split.train.x.shape[1:],
-        len(split.train),
-        len(split.test),
-        "user's data",
-        (),
-    )
+    about, x = (name, split.task, split.version, "", ("",), splits, split.n_outputs), split.train.x
+    return Description(*about, x.shape[1:], len(x), len(split.test), "user's data", ())
 
 
 def made_by(name: str) -> str | None:

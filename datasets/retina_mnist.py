@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from .checks import GET_AGAIN, WHOLE, BadData, check_labels, reading, stamped
-from .contract import Arrays, Description, Pixels, Split
+from .contract import Arrays, Description, Pixels, Split, classified
 from .fetch import locate
 from .grades import FINDINGS, outlines
 from .npy import read_header
@@ -30,25 +30,13 @@ _PIXELS = Pixels((0.5,) * 3, (0.5,) * 3)  # as MedMNIST's own code
 _OUTLINE = Pixels((0.5,), (0.5,))
 
 
-def describe(scheme: str) -> Description:
-    side = SIDE // 2
-    return Description(
-        NAME,
-        "classification",
-        VERSION,
-        scheme,
-        SCHEMES,
-        1,
-        2,
-        (1, side, side) if scheme == "outline" else (3, SIDE, SIDE),
-        SIZES["train"],
-        SIZES["test"],
-        "Yang et al. 2023, from DeepDRiD, CC BY 4.0",
-        (FILE,),
-    )
+def describe(name: str, scheme: str) -> Description:
+    shape = (1, SIDE // 2, SIDE // 2) if scheme == "outline" else (3, SIDE, SIDE)
+    about, sizes = (name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape), (SIZES["train"], SIZES["test"])
+    return Description(*about, *sizes, "Yang et al. 2023, from DeepDRiD, CC BY 4.0", (FILE,))
 
 
-def load(scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
     """Return the only split. Raises DataNotFound, BadData."""
     graded = _read(*stamped(locate(FILE, root)))
     outline, first = scheme == "outline", FINDINGS["moderate" if scheme == "outline" else scheme]
@@ -57,23 +45,9 @@ def load(scheme: str, root: str | os.PathLike | None = None) -> Split:
         for part, (images, grades) in graded.items()
     }
     ends = np.cumsum([len(arrays) for arrays in parts.values()])
-    pixels, x = _OUTLINE if outline else _PIXELS, parts["train"].x
-    return Split(
-        NAME,
-        VERSION,
-        0,
-        scheme,
-        "classification",
-        2,
-        parts["train"],
-        parts["test"],
-        pixels(x.min(0)),
-        pixels(x.max(0)),
-        validation=parts["validation"],
-        rows={part: np.arange(end - len(parts[part]), end) for part, end in zip(parts, ends)},
-        pixels=pixels,
-        screens=True,
-    )
+    rows = {part: np.arange(end - len(parts[part]), end) for part, end in zip(parts, ends)}
+    pixels = _OUTLINE if outline else _PIXELS
+    return classified(name, VERSION, split, scheme, 2, parts, rows=rows, pixels=pixels, screens=True)
 
 
 @lru_cache(maxsize=2)

@@ -42,17 +42,9 @@ def assemble(
         for subset, index in rows.items()
     }
     low, high = subsets["train"].x.min(0), subsets["train"].x.max(0)
+    task = "classification" if classes else "regression"
     return Split(
-        name,
-        version,
-        split,
-        scheme,
-        "classification" if classes else "regression",
-        classes or 1,
-        subsets["train"],
-        subsets["test"],
-        low,
-        high,
+        *(name, version, split, scheme, task, classes or 1, subsets["train"], subsets["test"], low, high),
         validation=subsets.get("validation"),
         y_mean=float(y_mean),
         y_std=float(y_std),

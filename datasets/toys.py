@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .checks import read_table
-from .contract import Arrays, EvaluationSet, Pool, Split
+from .contract import Arrays, Description, EvaluationSet, Pool, Split
 from .fetch import locate
 from .tabular import assemble, compared_inputs, standardisation
 
@@ -24,6 +24,8 @@ N_SPLITS = 10
 N_SPECTRUM = 200  # points at which the covariance of functions is evaluated
 TEST_SEED = 1_000_000  # added to the seed of the training subset
 
+GRID = "the plotted grid"  # source of contexts
+SNELSON = "snelson"
 SNELSON_FILES = ("snelson/snelson_train_inputs.dat", "snelson/snelson_train_outputs.dat")
 SNELSON_ROWS, SNELSON_TRAIN = 200, 148
 SNELSON_GAP = (1.5, 3.0)  # in the units of the file; as in the code of Rudner et al. (2022)
@@ -137,7 +139,20 @@ TOYS = {
 }
 
 
-def load(name: str, split: int) -> Split:
+def describe(name: str, scheme: str) -> Description:
+    if name == SNELSON:
+        about, n_test = (name, "regression", VERSION, "", ("",), 1, 1, (1,)), SNELSON_ROWS - SNELSON_TRAIN
+        return Description(
+            *about, SNELSON_TRAIN, n_test, "Snelson and Ghahramani 2006, files of GPflow/GPflow", SNELSON_FILES
+        )
+    toy = TOYS[name]
+    about = name, toy.task, toy.version, "", ("",), N_SPLITS, toy.n_outputs, (len(toy.low),)
+    return Description(*about, toy.n_train, N_TEST, toy.source, ())
+
+
+def load(name: str, split: int, scheme: str = "", root: str | os.PathLike | None = None) -> Split:
+    if name == SNELSON:
+        return load_snelson(root)
     toy = TOYS[name]
     seed = toy.first_seed + split
     low, high = np.array(toy.low, np.float32), np.array(toy.high, np.float32)
@@ -152,20 +167,8 @@ def load(name: str, split: int) -> Split:
         evaluations |= compared_inputs(train, low, high, toy.n_train)
         spread = np.random.RandomState(0).uniform(low, high, (N_SPECTRUM, len(low))).astype(np.float32)
         evaluations["spectrum"] = lambda: EvaluationSet("spectrum", "spectrum", "inputs=spectrum", spread, None)
-    return Split(
-        name,
-        toy.version,
-        split,
-        "",
-        toy.task,
-        toy.n_outputs,
-        train,
-        test,
-        low,
-        high,
-        evaluations=evaluations,
-        pools={"grid": lambda: Pool(inputs, "the plotted grid")},
-    )
+    about, pools = (name, toy.version, split, "", toy.task, toy.n_outputs), {"grid": lambda: Pool(inputs, GRID)}
+    return Split(*about, train, test, low, high, evaluations=evaluations, pools=pools)
 
 
 def load_snelson(root: str | os.PathLike | None = None) -> Split:
@@ -176,16 +179,15 @@ def load_snelson(root: str | os.PathLike | None = None) -> Split:
     x, y = (read_table(locate(file, root), SNELSON_ROWS, 1) for file in SNELSON_FILES)
     gap = (x[:, 0] >= SNELSON_GAP[0]) & (x[:, 0] <= SNELSON_GAP[1])
     rows = {"train": np.flatnonzero(~gap), "test": np.flatnonzero(gap)}
-    split = assemble("snelson", VERSION, 0, "", x, y[:, 0], rows)
+    split = assemble(SNELSON, VERSION, 0, "", x, y[:, 0], rows)
     inputs = np.linspace(-10, 10, 500, dtype=np.float32)[:, None]
     high = np.full(1, SNELSON_BOX, np.float32)
     evaluations = {
         "grid": lambda: EvaluationSet("grid", "grid", "inputs=grid", inputs, None),
         **compared_inputs(split.train, -high, high, len(split.test)),
     }
-    return replace(
-        split, low=-high, high=high, evaluations=evaluations, pools={"grid": lambda: Pool(inputs, "the plotted grid")}
-    )
+    pools = {"grid": lambda: Pool(inputs, GRID)}
+    return replace(split, low=-high, high=high, evaluations=evaluations, pools=pools)
 
 
 def grid(low: tuple[float, ...], high: tuple[float, ...], step: float) -> np.ndarray:

@@ -23,7 +23,7 @@ import numpy as np
 
 from . import song
 from .checks import GET_AGAIN, BadData, read_indices, read_table
-from .contract import Split
+from .contract import Description, Split
 from .fetch import locate
 from .tabular import assemble
 
@@ -88,6 +88,11 @@ def files(name: str, scheme: str) -> tuple[str, ...]:
         numbers = range(n_splits(name, scheme))
         names += [source.file(f"index_{subset}_{i}.txt") for i in numbers for subset in ("train", "test")]
     return tuple(names)
+
+
+def describe(name: str, scheme: str) -> Description:
+    about = name, "regression", VERSION, scheme, SCHEMES, n_splits(name, scheme), 1, (SOURCES[name].features,)
+    return Description(*about, *sizes(name, scheme), ORIGIN, files(name, scheme))
 
 
 def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:

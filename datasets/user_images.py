@@ -18,7 +18,7 @@ import numpy as np
 
 from . import registry
 from .checks import BadData, check_finite, check_labels, check_one_label_each, reading, stamped
-from .contract import Arrays, Description, EvaluationSet, Pixels, Split
+from .contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
 from .npy import member, read_header
 
 CORRECT = "correct the file, or how add_images describes it"
@@ -85,20 +85,8 @@ def add_images(
 def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
     """Describe the images from the headers of their arrays. Raises BadData."""
     shapes = {subset: _shape(sources[subset], form) for subset in ("train", "test")}
-    return Description(
-        name,
-        "classification",
-        form.version,
-        "",
-        ("",),
-        1,
-        form.classes,
-        shapes["train"][1:],
-        shapes["train"][0],
-        shapes["test"][0],
-        "user's images",
-        (),
-    )
+    about = name, "classification", form.version, "", ("",), 1, form.classes, shapes["train"][1:]
+    return Description(*about, shapes["train"][0], shapes["test"][0], "user's images", ())
 
 
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
@@ -117,28 +105,13 @@ def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split
         pixels = Pixels(mean, std)
     elif form.mean:
         train, test = (Arrays(_scaled(arrays.x, form), arrays.y) for arrays in (train, test))
-    low, high = train.x.min(0), train.x.max(0)
-    if pixels:
-        low, high = pixels(low), pixels(high)
     others = {
         name: partial(_ood, name, source, form, train.x)
         for name, source in sources.items()
         if name not in ("train", "test")
     }
-    return Split(
-        name,
-        form.version,
-        split,
-        "",
-        "classification",
-        form.classes,
-        train,
-        test,
-        low,
-        high,
-        evaluations=others,
-        pixels=pixels,
-    )
+    about, subsets = (name, form.version, split, "", form.classes), {"train": train, "test": test}
+    return classified(*about, subsets, evaluations=others, pixels=pixels)
 
 
 def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -120,20 +120,8 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
                 f"{file}: expected {sizes[0]['test']} test rows as in {test_rows[0]}, since splits are trained side by "
                 f"side, found {size['test']}; {CORRECT}"
             )
-    return Description(
-        name,
-        cut.task,
-        cut.version,
-        "",
-        ("",),
-        cut.splits,
-        max(1, len(classes)),
-        x.shape[1:],
-        sizes[0]["train"],
-        sizes[0]["test"],
-        f"user's table {path.name}",
-        (),
-    )
+    about = name, cut.task, cut.version, "", ("",), cut.splits, max(1, len(classes)), x.shape[1:]
+    return Description(*about, sizes[0]["train"], sizes[0]["test"], f"user's table {path.name}", ())
 
 
 def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> Split:

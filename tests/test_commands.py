@@ -14,7 +14,6 @@ import pytest
 
 from benchmarks.commands import cli
 from benchmarks.suite import Suite
-from benchmarks.sweep.where import Place
 from tests import outsider
 from tests.commands import DOCUMENTS, ROOT, UNCHECKED, Checker, Command, commands
 from tests.plugins import forgotten
@@ -67,7 +66,7 @@ def test_commands_that_read_say_something(command: Command, capsys: pytest.Captu
 
 
 def test_the_demonstration_gives_the_numbers_of_the_records(capsys, monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("benchmarks.commands.upkeep.make", lambda *_: Place())
+    monkeypatch.setattr("benchmarks.commands.upkeep.Workers", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         cli.build(Suite())(["demo", "--seeds", "1"])

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import benchmarks.sweep.where
+import benchmarks.sweep.begin
 from benchmarks.sweep.slurm.submit import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,7 +107,7 @@ def test_commands_of_the_recipes_take_their_flags(command: str, flags: str) -> N
 
 def test_help_names_every_executor() -> None:
     line = re.search(r"^EXECUTOR.*", MAKEFILE, re.MULTILINE)[0]
-    assert all(name in line for name in benchmarks.sweep.where.NAMES)
+    assert all(name in line for name in benchmarks.sweep.begin.EXECUTORS)
 
 
 def test_a_failing_report_fails_make(checkout: Path) -> None:

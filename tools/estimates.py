@@ -13,7 +13,7 @@ from statistics import median
 from benchmarks.commands.inspection import columns
 from benchmarks.records.config import kind_key, method_of, stack_key
 from benchmarks.records.store import Store
-from benchmarks.sweep.known import Known, low
+from benchmarks.sweep.estimate import Known, low
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.similar import Recorded, similar
 

@@ -32,7 +32,6 @@ from benchmarks.sweep.estimate import LONGEST
 from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
-from benchmarks.sweep.where import NAMES, make
 
 HELP = """Make the runs of tables, and show records and progress.
 
@@ -48,7 +47,9 @@ Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of 
 AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables (default: all)")]
 MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be repeated")]
 DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be repeated")]
-ExecutorOption = Annotated[str, typer.Option("--executor", help=f"where runs are trained: {', '.join(NAMES)}")]
+ExecutorOption = Annotated[
+    str, typer.Option("--executor", help=f"where runs are trained: {', '.join(begin.EXECUTORS)}")
+]
 SlurmOption = Annotated[
     list[str] | None,
     typer.Option("--slurm", metavar="KEY=VALUE", help="for a cluster: partition=gpu, time=8:00:00; may be repeated"),
@@ -125,7 +126,7 @@ def build(suite: Suite) -> CommandLine:
         """Show the runs that tables need, their statuses, and the groups of runs left to train."""
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or ()}
         found = interface.plan(tables, protocol, seeds, **what, cost=False, results=results, state=state, suite=suite)
-        print(inspection.plan_text(found.plan, found.groups))
+        print(inspection.plan_text(found.plan))
 
     @app.command()
     def run(
@@ -151,26 +152,23 @@ def build(suite: Suite) -> CommandLine:
         none was started. Status 5: the only runs left wait for data that cannot be fetched, and every table has
         records.
         """
-        cluster = executor == "slurm"
-        where = make(executor, workers, load_options(slurm_file, slurm or (), folder=runner.ROOT) if cluster else None)
+        options = load_options(slurm_file, slurm or (), folder=runner.ROOT) if executor == "slurm" else None
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or (), "say": say}
-        folders: Any = {"results": results.resolve(), "state": state.resolve(), "suite": suite}
-        if not cluster and (slurm or slurm_file or wait):
+        what |= {"executor": executor, "workers": workers, "results": results, "state": state, "suite": suite}
+        if not options and (slurm or slurm_file or wait):
             raise UsageError(f"--slurm, --slurm-file and --wait are for --executor slurm, found --executor {executor}")
-        if dry_run or cluster:
-            asked = begin.choose(tables, protocol, seeds, **what, suite=suite)
-            planned = begin.look(asked, where, **folders, fetch=not dry_run, say=say)
-            if dry_run:
-                raise typer.Exit(starting.show(planned, folders["state"]))
-            raise typer.Exit(starting.hand_over(planned, **folders, wait=wait, anyway=anyway))
-        own: Any = {"executor": executor, "workers": workers, "anyway": anyway}
+        if dry_run or options:
+            planned = interface.plan(tables, protocol, seeds, **what, options=options, fetch=not dry_run)
+            if dry_run or not options:
+                raise typer.Exit(starting.show(planned))
+            raise typer.Exit(starting.hand_over(planned, options, wait, anyway))
         try:
-            summary = interface.run(tables, protocol, seeds, **what, **own, **folders)
+            summary = interface.run(tables, protocol, seeds, **what, anyway=anyway)
         except begin.TooLong as refused:
-            raise typer.Exit(starting.refuse(refused.planned, **folders)) from None
+            raise typer.Exit(starting.refuse(refused.planned)) from None
         if told := inspection.summary_text(summary, again=hints.again()):
             print(told)
-        raise typer.Exit(starting.status(summary, tables, protocol, results.resolve(), suite))
+        raise typer.Exit(starting.status(summary, tables, protocol))
 
     @app.command()
     def measure(

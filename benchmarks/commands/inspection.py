@@ -16,10 +16,9 @@ from benchmarks.records.config import PARTS, method_of, run_key
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
-from benchmarks.state.checkpoints import peek
+from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
-from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
@@ -39,7 +38,7 @@ def counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
 
 
-def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
+def plan_text(plan: Plan) -> str:
     """Describe the runs of every method on every data set by status, then the run groups left."""
     counters: dict[tuple[str, str, str], Counter] = {}
     for run in plan.runs:
@@ -48,7 +47,7 @@ def plan_text(plan: Plan, groups: list[RunGroup]) -> str:
     rows = [(*named, *(counter[status] or "" for status in plan.statuses)) for named, counter in counters.items()]
     lines = [columns([("method", "data set", "protocol", *plan.statuses), *rows]), "", *plan.problems]
     lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
-    left = sum(len(group.configs) for group in groups)
+    left, groups = len(plan.select(*TO_TRAIN)), plan.groups
     nothing = "nothing to train before their data are here" if plan.select(WAITING) else "nothing to do"
     lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else nothing)
     return "\n".join(lines)
@@ -106,10 +105,8 @@ def status_text(
         rows.append((*named, *(counts[status] for status in STATUSES), len(keys[table.name])))
     lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
     for run in plan.select("running"):
-        lines.append(
-            f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: "
-            + "; ".join(filter(None, [run.note, peek(state, run.key)]))
-        )
+        told = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))
+        lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {told}")
     lines += [f"queued {count}: {note}" for note, count in Counter(r.note for r in plan.select("queued")).items()]
     lines += filter(None, [failures_text(plan)])
     lines += [f"stale {count}: {note}" for note, count in Counter(r.note for r in plan.select("stale")).items()]
@@ -192,16 +189,7 @@ def failure_text(failure: Failure) -> str:
             f"split {config['dataset']['split']}, seed {config['seed']}"
         ]
     lines += [f"reason: {failure['reason']}", failure["traceback"].rstrip(), f"log: {failure['log']}"]
-    return "\n".join(filter(None, [*lines, *_tail(failure["log"])]))
-
-
-def _tail(log: str, length: int = 20) -> list[str]:
-    """Return the last lines of a log, indented."""
-    try:
-        lines = files.read(log).decode(errors="replace").splitlines() if log else []
-    except (OSError, ValueError):  # or a name that no file can have
-        return []
-    return [f"  {line}" for line in lines[-length:]]
+    return "\n".join(filter(None, [*lines, *(f"  {line}" for line in files.tail(failure["log"]).splitlines()[-20:])]))
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:

@@ -12,7 +12,7 @@ from benchmarks.commands import inspection, sweeping
 from benchmarks.records.other_files import OtherFiles
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import Planned
-from benchmarks.sweep.plan import WAITING, recorded_datasets, recorded_protocol
+from benchmarks.sweep.plan import recorded_datasets, recorded_protocol
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
@@ -21,44 +21,38 @@ TOO_LONG = 4  # exit status: nothing was trained, since it would take too long
 WAITS = 5  # exit status: all runs left wait for data, and every table has records
 
 
-def show(planned: Planned, state: Path) -> int:
+def show(planned: Planned) -> int:
     """Show the runs, the data that they wait for, and the cost. Returns the exit status of the command."""
-    print(inspection.plan_text(planned.plan, planned.groups))
-    wrong, options = planned.misfits, planned.executor.options
-    if options and planned.groups:
-        for line in submit.preview(planned.groups, options, state):
-            print(line)
-    for line in [*planned.costs, *wrong, *planned.refusal]:
+    print(inspection.plan_text(planned.plan))
+    if isinstance(planned.where, Options) and planned.groups:
+        print(*submit.preview(planned.groups, planned.where, Path(planned.plan.state)), sep="\n")
+    for line in [*planned.costs, *planned.misfits, *planned.refusal]:
         print(line)
-    return 1 if wrong else 0
+    return 1 if planned.misfits else 0
 
 
-def hand_over(planned: Planned, results: Path, state: Path, suite: Suite, wait: bool, anyway: bool) -> int:
+def hand_over(planned: Planned, options: Options, wait: bool, anyway: bool) -> int:
     """Show the cost and submit the runs to a cluster. Returns the exit status of the command."""
     for line in planned.costs:
         print(line, flush=True)
-    if planned.refusal and not anyway:
-        return refuse(planned, results, state, suite)
-    waiting = {run.key: run.note for run in planned.plan.select(WAITING)}
-    asked = planned.asked
-    options = planned.executor.options or Options()
-    return sweeping.run(asked.configs, options, results, state, suite, wait, asked.metrics, waiting)
+    return refuse(planned) if planned.refusal and not anyway else sweeping.run(planned.plan, options, wait)
 
 
-def refuse(planned: Planned, results: Path, state: Path, suite: Suite) -> int:
+def refuse(planned: Planned) -> int:
     """Print the table as far as there are records, and the alternatives. Returns the exit status of the command."""
-    asked = planned.asked
+    asked, plan = planned.asked, planned.plan
     if len(asked.tables) == 1:
-        print_best(asked.tables[0], asked.protocol, results, state, suite)
+        print_best(asked.tables[0], asked.protocol, Path(plan.results), Path(plan.state), plan.suite)
     print(*planned.refusal, sep="\n")
     return TOO_LONG
 
 
-def status(summary: Summary, names: Sequence[str], protocol: str | None, results: Path, suite: Suite) -> int:
+def status(summary: Summary, names: Sequence[str], protocol: str | None) -> int:
     """Return the exit status of a sweep."""
     if summary.interrupted or summary.complete:
         return 130 if summary.interrupted else 0
-    has, tables = OtherFiles(results, suite.metrics).has, [suite.table(name) for name in names]
+    suite, tables = summary.plan.suite, [summary.plan.suite.table(name) for name in names]
+    has = OtherFiles(Path(summary.plan.results), suite.metrics).has
     shown = all(recorded_datasets(table, recorded_protocol(table, protocol, has), has) for table in tables)
     return WAITS if shown and not (summary.failed or summary.unsaved) else 1
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from benchmarks.commands import inspection
-from benchmarks.shapes import RunConfig
-from benchmarks.suite import Suite
 from benchmarks.sweep import hints
-from benchmarks.sweep.plan import Plan, make_plan
-from benchmarks.sweep.runner import check_folders
+from benchmarks.sweep.plan import Plan
 from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm import submit as sbatch
 from benchmarks.sweep.slurm.options import Options
@@ -22,21 +17,12 @@ LOOK_EVERY = 5.0  # seconds between checks while waiting
 LINE_EVERY = 60.0  # seconds between lines if nothing changes
 
 
-def run(
-    configs: list[RunConfig],
-    options: Options,
-    results: Path,
-    state: Path,
-    suite: Suite,
-    wait: bool,
-    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
-    waiting: Mapping[str, str] = MappingProxyType({}),
-) -> int:
+def run(plan: Plan, options: Options, wait: bool) -> int:
     """Submit and report; with ``wait``, follow until every run is over. Returns the exit status of the command."""
-    plan, receipt = submit(configs, options, results, state, suite, asked, waiting)
+    plan, receipt = submit(plan, options)
     print(submitted_text(plan, receipt))
     if wait:
-        plan = follow(configs, results, state, suite, asked)
+        plan = follow(plan)
         print(inspection.failures_text(plan))
         if plan.counts["done"] < len(plan.runs):
             print(f"to continue: {hints.again()}")
@@ -45,26 +31,16 @@ def run(
     return 0 if plan.counts["done"] == len(plan.runs) else 1
 
 
-def submit(
-    configs: list[RunConfig],
-    options: Options,
-    results: Path,
-    state: Path,
-    suite: Suite,
-    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
-    waiting: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Plan, list[str]]:
-    """Submit the runs that are neither done nor queued nor running; return the plan before that, and the receipt.
+def submit(plan: Plan, options: Options) -> tuple[Plan, list[str]]:
+    """Submit the runs that are neither done nor queued nor running, nor wait for data; return the plan before that, and
+    the receipt.
 
-    waiting: runs left out because of missing data, with the names of these data. Raises StoreError, ClaimError, and
-    errors of :func:`sbatch.submit`.
+    Raises StoreError, ClaimError, and errors of :func:`sbatch.submit`.
     """
-    check_folders(results, state)
-    with jobs.locked(state):
-        plan = make_plan(configs, results, state, suite, queued=jobs.pending(state, held=True), asked=asked)
-        plan = plan.waiting(waiting)
-        groups = plan.groups(results, state, suite)
-        return plan, sbatch.submit(groups, options, state) if groups else []
+    plan.check_writable()
+    with jobs.locked(plan.state):
+        plan = plan.look(jobs.pending(plan.state, held=True))
+        return plan, sbatch.submit(plan.groups, options, Path(plan.state)) if plan.groups else []
 
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:
@@ -75,18 +51,12 @@ def submitted_text(plan: Plan, receipt: list[str]) -> str:
     return "\n".join([*lines, *(receipt or [nothing])])
 
 
-def follow(
-    configs: list[RunConfig],
-    results: Path,
-    state: Path,
-    suite: Suite,
-    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
-) -> Plan:
+def follow(plan: Plan) -> Plan:
     """Wait until no run is queued or running, with a line at every change. Ctrl-C does not affect the jobs."""
     told, last = "", 0.0
     try:
         while True:
-            plan = make_plan(configs, results, state, suite, strict=False, queued=jobs.pending(state), asked=asked)
+            plan = plan.look(jobs.pending(plan.state), strict=False)
             text = inspection.counts_text(plan.counts)
             if text != told or time.monotonic() - last > LINE_EVERY:
                 told, last = text, time.monotonic()

@@ -18,7 +18,7 @@ from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
 from benchmarks.sweep.plan import parse_seeds
-from benchmarks.sweep.where import make
+from benchmarks.sweep.workers import Workers
 
 EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
 
@@ -60,9 +60,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
     ) -> None:
         store = Store(results, suite.metrics)
         try:
-            found = demo.demo(
-                suite, store, make("pool", workers).workers, progress.display(every=5.0), parse_seeds(seeds)
-            )
+            found = demo.demo(suite, store, Workers(workers), progress.display(every=5.0), parse_seeds(seeds))
         except KeyboardInterrupt:
             print("stopped; nothing was saved or changed")
             raise
@@ -92,7 +90,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
             f"{len(chosen)} records (--seed {seed}) of the {short} whose training took at most {minutes:g} min, "
             f"of {every} in all; their trainings took {took} on one core each"
         )
-        found = list(verify.make_again(chosen, store, make("pool", workers).workers, suite, progress.display()))
+        found = list(verify.make_again(chosen, store, Workers(workers), suite, progress.display()))
         print(comparison_text(found))
         raise typer.Exit(1 if any(one.alarming for one in found) else 0)
 
@@ -113,7 +111,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
             kept.append(store.write(made))
 
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
-        found = list(verify.make_again([record], store, make("pool", workers).workers, suite, progress.display(), keep))
+        found = list(verify.make_again([record], store, Workers(workers), suite, progress.display(), keep))
         print(comparison_text(found))
         if not kept:
             raise typer.Exit(1)

@@ -9,7 +9,7 @@ moved or damaged record is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -82,7 +82,7 @@ class Store:
         except RecordError:
             return False
 
-    def status(self, config: RunConfig, asked: Set[str] = frozenset()) -> tuple[str | None, str]:
+    def status(self, config: RunConfig, asked: Iterable[str] = ()) -> tuple[str | None, str]:
         """Return 'done', 'stale' or None (no record) for a run, and why it is not complete.
 
         Stale: a metric has a newer version, or one in ``asked`` is newer than the record. Raises RecordError.

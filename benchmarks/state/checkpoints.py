@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import io
 import json
-import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import files
-from benchmarks.errors import UsageError
+from benchmarks.errors import setting
 from benchmarks.records.config import training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
@@ -54,11 +53,7 @@ def stop_requested() -> bool:
 
 def interval() -> float:
     """Seconds between checkpoints: 0 is after every epoch, inf only when stopped. Raises :class:`UsageError`."""
-    text = os.environ.get(VARIABLE) or str(INTERVAL)
-    with contextlib.suppress(ValueError):
-        if not math.isnan(seconds := float(text)) and seconds >= 0:
-            return seconds
-    raise UsageError(f"{VARIABLE} is {text!r}, expected seconds, 0 or more")
+    return setting(VARIABLE, INTERVAL, "seconds")
 
 
 def code_digest(paths: Iterable[Path]) -> str:
@@ -278,9 +273,3 @@ def progress(state: Path | str, key: str) -> Progress | None:
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
     return Progress(*numbers, about)
-
-
-def peek(state: Path | str, key: str) -> str | None:
-    """Describe the progress of a run's checkpoint in words; None without one."""
-    found = progress(state, key)
-    return str(found) if found else None

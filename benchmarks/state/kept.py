@@ -12,7 +12,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from benchmarks.errors import UsageError
+from benchmarks.errors import setting
 
 PARAMETERS, PREDICTIONS = "parameters", "artifacts"
 FOLDERS = (PARAMETERS, PREDICTIONS)
@@ -40,11 +40,7 @@ def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
 
 def limit() -> float:
     """Return the limit in bytes. Raises :class:`UsageError`."""
-    text = os.environ.get(VARIABLE) or str(GIGABYTES)
-    with contextlib.suppress(ValueError):
-        if (gigabytes := float(text)) >= 0:
-            return gigabytes * 1e9
-    raise UsageError(f"{VARIABLE} is {text!r}, expected gigabytes, 0 or more")
+    return setting(VARIABLE, GIGABYTES, "gigabytes") * 1e9
 
 
 def bound(state: Path | str) -> int:

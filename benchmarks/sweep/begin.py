@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.errors import BenchmarkError, UsageError
-from benchmarks.records.config import method_of
-from benchmarks.records.store import Store
+from benchmarks.errors import BenchmarkError, UsageError, unknown
+from benchmarks.records.config import method_of, run_key
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
-from benchmarks.sweep import data, runner, words
+from benchmarks.sweep import data, hints
 from benchmarks.sweep import plan as planning
-from benchmarks.sweep.estimate import LONGEST, Estimate, estimate
+from benchmarks.sweep.estimate import LONGEST, Estimate, hours
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.known import Known
-from benchmarks.sweep.plan import Plan
-from benchmarks.sweep.runner import RESULTS, STATE
-from benchmarks.sweep.slurm import jobs
-from benchmarks.sweep.where import Place
+from benchmarks.sweep.plan import MEANINGLESS, Plan
+from benchmarks.sweep.progress import duration
+from benchmarks.sweep.slurm.options import Options
+from benchmarks.sweep.workers import Workers
 
 if TYPE_CHECKING:
     import pandas
@@ -29,7 +26,20 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 Names = str | Sequence[str]
 Seeds = str | int | Iterable[int] | None
+Where = Workers | Options | None
 SUITE = Suite()
+EXECUTORS = ("inprocess", "pool", "slurm")
+REDUCED = {"short": "reduced as its notes say", MEANINGLESS: "seconds; meaningless numbers"}
+
+
+def place(name: str, workers: int | None = None, options: Options | None = None) -> Where:
+    """Return where an executor trains: None for this process, worker processes, or a cluster, by its options.
+
+    Raises UnknownName, and UsageError for an invalid number of workers.
+    """
+    if name not in EXECUTORS:
+        raise unknown("executor", name, EXECUTORS)
+    return {"inprocess": None, "pool": Workers(workers), "slurm": options or Options()}[name]
 
 
 class TooLong(BenchmarkError):
@@ -52,15 +62,18 @@ class Selection:
 
 @dataclass(frozen=True)
 class Planned:
-    """Status of every run, run groups left to train, missing data, and cost (estimate: None unless requested)."""
+    """Plan of a selection, the place of training, missing data, and cost (estimate: None unless requested)."""
 
     asked: Selection
     plan: Plan
-    groups: list[RunGroup]
-    executor: Place = field(repr=False)
-    suite: Suite = field(repr=False)
+    where: Where = field(repr=False)
     missing: data.Missing = field(default_factory=data.Missing)
     estimate: Estimate | None = None
+
+    @property
+    def groups(self) -> list[RunGroup]:
+        """Run groups left to train."""
+        return self.plan.groups
 
     @property
     def counts(self) -> dict[str, int]:
@@ -73,35 +86,32 @@ class Planned:
         return None if self.estimate is None else self.estimate.seconds
 
     @property
+    def workers(self) -> int | None:
+        """Number of run groups trained at once on this machine; None where runs are trained on a cluster."""
+        return None if isinstance(self.where, Options) else self.where.count if self.where else 1
+
+    @property
     def seconds(self) -> float | None:
         """Least seconds on this machine; None without an estimate, or where runs are trained elsewhere."""
-        return None if self.estimate is None or self.executor.outlives else self.estimate.wall(self.executor.size)
+        return None if self.estimate is None or self.workers is None else self.estimate.wall(self.workers)
 
     @property
     def runs(self) -> pandas.DataFrame:
         """Table of all runs: key, configuration in words, status, note."""
         import pandas
 
-        rows = [
-            {
-                "key": run.key,
-                "method": method_of(run.config),
-                "dataset": run.config["dataset"]["name"],
-                "split": run.config["dataset"]["split"],
-                "seed": run.config["seed"],
-                "protocol": run.config["protocol"],
-                "status": run.status,
-                "note": run.note,
-            }
-            for run in self.plan.runs
-        ]
-        columns = ("key", "method", "dataset", "split", "seed", "protocol", "status", "note")
-        return pandas.DataFrame(rows, columns=list(columns))
+        columns = ["key", "method", "dataset", "split", "seed", "protocol", "status", "note"]
+        rows = []
+        for run in self.plan.runs:
+            config, where = run.config, run.config["dataset"]
+            named = run.key, method_of(config), where["name"], where["split"], config["seed"], config["protocol"]
+            rows.append((*named, run.status, run.note))
+        return pandas.DataFrame(rows, columns=columns)
 
     @property
     def costs(self) -> list[str]:
         """Describe the cost and its sources, in sentences."""
-        return words.estimate_lines(self.estimate, self.executor) if self.estimate else []
+        return self.estimate.lines(self.workers) if self.estimate else []
 
     @property
     def too_long(self) -> bool:
@@ -111,24 +121,55 @@ class Planned:
     @property
     def refusal(self) -> list[str]:
         """Explain why the sweep does not start and what to do instead; empty where it starts."""
-        if self.estimate is None or not self.groups:
+        found, tables = self.estimate, self.asked.tables
+        if found is None or not self.groups:
             return []
-        if self.executor.options:
-            return words.without_gpu(self.estimate, self.executor.options, self.asked.tables, self.asked.protocol)
-        if not self.too_long:
+        how, seconds = found.bound or "about", found.seconds
+        now = {table.name: table.check_protocol(self.asked.protocol) for table in tables}
+        ways = [
+            (hints.option("PROTOCOL", name), meaning)
+            for name, meaning in REDUCED.items()
+            if all(name in table.protocols[table.protocols.index(now[table.name]) + 1 :] for table in tables)
+        ]
+        if isinstance(self.where, Options):
+            made = [table.name for table in tables if now[table.name] in table.gpu]
+            if not made or self.where.on_gpu:
+                return []
+            cost = f"without one {found.runs} runs take {how} {hours(seconds)} core-hours"
+            lines = [
+                f"not submitted: table {', '.join(made)} at protocol {now[made[0]]} is made for a GPU, and its array "
+                f"tasks have none; {cost if seconds else 'the cost without one is unknown'}",
+                "alternatives: the same command with",
+            ]
+            ways.insert(0, (hints.option("SLURM", "gpus=1"), "array tasks with a GPU; or gpus = 1 in slurm.toml"))
+            ways.append((hints.option("ANYWAY"), "without a GPU, however long it takes"))
+        elif self.too_long:
+            lines = [
+                f"not started: it would take {how} {duration(self.seconds or 0.0)} here; "
+                f"sweeps of more than {LONGEST / 3600:.0f} h need confirmation",
+                "alternatives: the same command on a machine with a GPU, or here with",
+            ]
+            first = {run_key(config) for table in tables for config in table.runs(now[table.name], [0])}
+            fewer = sum(cost * sum(key in first for key in keys) / len(keys) for keys, cost in found.groups.items())
+            if fewer < seconds:
+                takes = duration(fewer / (self.workers or 1))
+                ways.append((hints.option("SEEDS", "1"), f"one seed or split of each row: {how} {takes} here"))
+            ways.append((hints.option("EXECUTOR", "slurm"), "on a cluster, see docs/cluster.md"))
+            ways.append((hints.option("ANYWAY"), "here, however long it takes"))
+        else:
             return []
-        return words.refusal(self.estimate, self.executor, self.groups, self.asked.tables, self.asked.protocol)
+        width = max(len(option) for option, _ in ways)
+        return [*lines, *(f"  {option.ljust(width)}  {meaning}" for option, meaning in ways)]
 
     @cached_property
     def misfits(self) -> list[str]:
         """Return a sentence for every method whose parts do not fit together, except methods with records or
         checkpoints."""
-        found = self.estimate
-        return self.suite.misfits(found.untried) if found else []
+        return self.plan.suite.misfits(self.estimate.untried) if self.estimate else []
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
-        lines = [f"{len(self.plan.runs)} runs: {told or 'none'}", *words.data_lines(self.missing, False)]
+        lines = [f"{len(self.plan.runs)} runs: {told or 'none'}", *self.missing.lines(tried=False)]
         return "\n".join([*lines, *self.costs, *self.refusal])
 
 
@@ -151,7 +192,7 @@ def choose(
     named, text = names(tables), seeds_text(seeds)
     found = with_rows(named, also, suite)
     numbers = planning.parse_seeds(text)
-    configs = planning.table_runs(found, protocol, numbers)
+    configs = [config for table in found for config in table.runs(protocol, numbers)]
     if text and not configs:
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
     for line in (*planning.beyond(found, protocol, text), *planning.lacking(found, protocol)):
@@ -160,42 +201,19 @@ def choose(
     return Selection(found, protocol, planning.only(configs, names(methods), names(datasets)), metrics)
 
 
-def look(
-    asked: Selection,
-    executor: Place,
-    results: Path | str = RESULTS,
-    state: Path | str = STATE,
-    suite: Suite = SUITE,
-    *,
-    cost: bool = True,
-    fetch: bool = False,
-    say: Say = print,
-) -> Planned:
-    """Look up the status of the selected runs; see :func:`plan`. fetch: download missing data first.
-
-    Raises StoreError and ClaimError if it fetches and the folders cannot be written.
-    """
-    results, state = Path(results).resolve(), Path(state).resolve()
-    # A sweep on this machine makes the runs that wait in a cluster's queue; an overview lists them as queued.
-    queued = jobs.pending(state) if executor.outlives or not cost else {}
-    found = planning.make_plan(asked.configs, results, state, suite, queued=queued, asked=asked.metrics)
-    if not cost:
-        return Planned(asked, found, found.groups(results, state, suite), executor, suite)
-    missing = data.look(found, fetch, say)
-    for line in words.data_lines(missing, fetch):
-        say(line)
-    found = found.waiting(missing.notes)
-    groups = found.groups(results, state, suite)
-    if fetch and groups:
-        runner.check_folders(results, state)
-    known = Known(Store(results, suite.metrics), state)
-    return Planned(asked, found, groups, executor, suite, missing, estimate(groups, known))
-
-
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
-    """Return tables by name, each with an extra row for every method of ``also``. Raises UnknownName and NoRecipe."""
-    more = names(also)
-    return [planning.also(suite.table(name), more, suite.catalogue() if more else {}) for name in names(tables)]
+    """Return tables by name, each with an extra row for every method of ``also`` (case ignored).
+
+    Raises UnknownName and NoRecipe.
+    """
+    found, catalogue = [suite.table(name) for name in names(tables)], suite.catalogue() if also else {}
+    known = {alias.lower(): name for name, method in catalogue.items() for alias in getattr(method, "aliases", ())}
+    known |= {name.lower(): name for name in catalogue}
+    for method in names(also):
+        if method.lower() not in known:
+            raise unknown("method", method, catalogue, "`python -m benchmarks methods` lists them")
+        found = [table.also(known[method.lower()]) for table in found]
+    return found
 
 
 def names(given: Names | None) -> list[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from benchmarks.records.config import canonical_json
 from benchmarks.records.hyperparameters import context_pools
-from benchmarks.shapes import RunConfig
+from benchmarks.sweep import hints
 from benchmarks.sweep.plan import TO_TRAIN, Plan
 from datasets import BadData, UnknownDataset, UnknownSplit
+from datasets.fetch import OFFLINE_VARIABLE
 from datasets.needs import Lack, get, lacking
 
 
@@ -25,6 +26,23 @@ class Missing:
         """Return the note of each waiting run."""
         return {key: ", ".join(names) for key, names in self.runs.items()}
 
+    def lines(self, tried: bool) -> list[str]:
+        """Name every data set that runs wait for, the reason, and the command that fetches it.
+
+        tried: a download failed.
+        """
+        waiting, lines = Counter(name for names in self.runs.values() for name in names), []
+        for name, lack in self.lacks.items():
+            files = f"{len(lack.files)} file{'s' * (len(lack.files) != 1)} of {lack.megabytes:.3g} MB"
+            why = f"could not be fetched ({lack.reason})" if tried else "not fetched yet"
+            runs = "1 run waits" if waiting[name] == 1 else f"{waiting[name]} runs wait"
+            lines.append(f"{runs} for data set {name}: {f'{files}, {why}' if lack.files else lack.reason}")
+        if names := [name for name, lack in self.lacks.items() if lack.files]:
+            before = "" if tried else f"the sweep tries to fetch them, unless {OFFLINE_VARIABLE} is set; "
+            command = hints.module("datasets", "fetch", *names)
+            lines.append(f"{before}to fetch them, where there is a network: {command}")
+        return lines
+
 
 def look(plan: Plan, fetch: bool = False, say: Callable[[str], None] = print) -> Missing:
     """Find the data missing for the runs left to train; with ``fetch``, try to download them first."""
@@ -39,26 +57,17 @@ def look(plan: Plan, fetch: bool = False, say: Callable[[str], None] = print) ->
 def _look(plan: Plan) -> Missing:
     found, known = Missing(), {}
     for run in plan.select(*TO_TRAIN):
-        needs = _needs(run.config)
-        place = canonical_json(needs)
-        if place not in known:
-            known[place] = _lacking(*needs)
-        for lack in known[place]:
+        data, pools = run.config["dataset"], context_pools(run.config["parts"].get("context"))
+        needs = data["name"], data["scheme"] or None, tuple(run.config["evaluation"]["sets"]), tuple(sorted(pools))
+        if needs not in known:
+            try:
+                known[needs] = lacking(*needs)
+            except (UnknownDataset, UnknownSplit, BadData):  # the run itself reports this
+                known[needs] = []
+        for lack in known[needs]:
             before = found.lacks.get(lack.dataset, lack)
             files = tuple(dict.fromkeys((*before.files, *lack.files)))
             found.lacks[lack.dataset] = Lack(lack.dataset, files, before.reason or lack.reason)
-            names = found.runs.setdefault(run.key, [])
-            names += [] if lack.dataset in names else [lack.dataset]
+        if known[needs]:
+            found.runs[run.key] = list(dict.fromkeys(lack.dataset for lack in known[needs]))
     return found
-
-
-def _needs(config: RunConfig) -> tuple[str, str, list[str], list[str]]:
-    data, pools = config["dataset"], context_pools(config["parts"].get("context"))
-    return data["name"], data["scheme"], config["evaluation"]["sets"], sorted(pools)
-
-
-def _lacking(name: str, scheme: str, sets: list[str], pools: list[str]) -> list[Lack]:
-    try:
-        return lacking(name, scheme or None, sets, pools)
-    except (UnknownDataset, UnknownSplit, BadData):  # the run itself reports this
-        return []

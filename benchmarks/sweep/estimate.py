@@ -1,18 +1,28 @@
-"""Cost of a sweep, estimated from records of the same or similar kinds of runs and from checkpoints."""
+"""Cost of a sweep, estimated from records of the same or similar kinds of runs, and from checkpoints."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from benchmarks.records.config import by_training, kind_key
-from benchmarks.shapes import RunConfig
+from benchmarks.experiment.code import CODE
+from benchmarks.records import provenance
+from benchmarks.records.config import by_training, kind_key, run_key, stack_key, training_key
+from benchmarks.records.form import slug
+from benchmarks.records.store import Store
+from benchmarks.shapes import Provenance, Record, RunConfig
+from benchmarks.state import kept
+from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.known import SIMILAR, Known
-from benchmarks.sweep.similar import AT_LEAST, AT_MOST, EXACT, Cost
+from benchmarks.sweep.plan import MEANINGLESS
+from benchmarks.sweep.similar import SIMILAR, Cost, Recorded, similar, stops_early
+from fvi_core.telling import duration
 
 LONGEST = 24 * 3600.0  # longest sweep, in seconds, that starts on this machine without confirmation
+RECORDS, ELSEWHERE, CHECKPOINT = "records", "records of another processor", "a checkpoint"
 
 
 @dataclass
@@ -20,8 +30,8 @@ class Estimate:
     """Estimated seconds on one core. groups: by the keys of a run group, where the cost is known.
 
     sources: runs by the source of their estimate; untried: runs without a record or checkpoint showing that they work;
-    unknown: runs without an estimate; trained_only: runs whose evaluation is not included; bounds: runs by kind of
-    bound.
+    unknown: runs without an estimate; trained_only: runs whose evaluation is not included; early: runs that cost at
+    most their estimate, since training may end before its last epoch.
     """
 
     groups: dict[tuple[str, ...], float] = field(default_factory=dict)
@@ -29,7 +39,7 @@ class Estimate:
     unknown: list[RunConfig] = field(default_factory=list)
     untried: list[RunConfig] = field(default_factory=list)
     trained_only: int = 0
-    bounds: Counter[str] = field(default_factory=Counter)
+    early: int = 0
     runs: int = 0
 
     @property
@@ -44,43 +54,170 @@ class Estimate:
     @property
     def bound(self) -> str:
         """Kind of bound that the sum is: "at least" where runs have no estimate, "at most", or neither."""
+        return "at least" if self.unknown else "at most" if self.early else ""
+
+    def lines(self, workers: int | None) -> list[str]:
+        """Describe the estimate and its sources. workers: how many there are on this machine, if it trains."""
+        if not self.runs:
+            return []
+        lines = [f"estimate: none for {self.runs} runs"]
+        if len(self.unknown) < self.runs:
+            here = f" here with {workers} worker{'s' * (workers != 1)}"
+            wall = f", {duration(self.wall(workers))}{here}" if workers else ""
+            lines = [f"estimate: {self.runs} runs, {self.bound or 'about'} {hours(self.seconds)} core-hours{wall}"]
+            told = [f"{count} runs by {source}" for source, count in self.sources.items()]
+            told += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
+            told += [f"training may end early in {self.early}"] * bool(self.early)
+            lines.append(f"  {', '.join(told)}")
         if self.unknown:
-            return AT_LEAST
-        return AT_MOST if self.bounds[AT_MOST] else EXACT
+            kinds = list(dict.fromkeys(f"{config['method']} on {config['dataset']['name']}" for config in self.unknown))
+            some = ", ".join(kinds[:3]) + (", ..." if len(kinds) > 3 else "")
+            runs = f"  not estimated: {len(self.unknown)} runs ({some})"
+            lines.append(f"{runs}: no record of these methods on a CPU or GPU as here")
+        return lines
+
+
+def hours(seconds: float) -> str:
+    """Return a duration in hours, with two digits where it is short."""
+    return f"{seconds / 3600:.2g}" if seconds < 36_000 else f"{seconds / 3600:,.0f}"
 
 
 def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
     """Return the cost of run groups. A training is counted once for all runs that share it."""
-    costs: dict[str, tuple[Cost, str]] = {}
-    kinds: dict[str, RunConfig] = {}
+    stacks: dict[str, list[RunConfig]] = defaultdict(list)
     for group in groups:
-        for config in group.configs:
-            kinds.setdefault(kind_key(config), config)
-            if kind_key(config) not in costs and (recorded := known.cost(group, config)):
-                costs[kind_key(config)] = recorded
-    for kind, config in kinds.items():
-        if kind not in costs and (alike := known.alike(config)):
-            costs[kind] = alike, SIMILAR
+        stacks[stack_key(group.configs[0])] += group.configs
+    costs: dict[str, Cost | None] = {}
+    for same in stacks.values():
+        for kind, config in {kind_key(config): config for config in same}.items():
+            costs[kind] = known.cost(config, same)
     found = Estimate()
     for group in groups:
-        found.runs += len(group.configs)
-        told = {kind: costs[kind] for kind in map(kind_key, group.configs) if kind in costs}
-        found.untried += [
-            config for config in group.configs if kind_key(config) not in told or told[kind_key(config)][1] == SIMILAR
-        ]
-        if any(kind_key(config) not in told for config in group.configs):
+        found.runs += len(group.runs)
+        told = {run.key: costs[kind_key(run.config)] for run in group.runs}
+        found.untried += [run.config for run in group.runs if (cost := told[run.key]) is None or cost.source == SIMILAR]
+        sure = {key: cost for key, cost in told.items() if cost is not None}
+        if len(sure) < len(told):
             found.unknown += group.configs
             continue
-        seconds = sum(
-            told[kind_key(runs[0])][0].training * (1 - known.done(runs[0]))
-            for runs in by_training(group.configs).values()
-            if not all(known.measurable(config) for config in runs)
-        )
-        for config in group.configs:
-            cost, source = told[kind_key(config)]
-            seconds += cost.evaluation or 0.0
+        seconds = sum(cost.evaluation or 0.0 for cost in sure.values())
+        for runs in by_training(group.configs).values():
+            if not all(known.measurable(config) for config in runs):
+                seconds += sure[run_key(runs[0])].training * (1 - known.done(runs[0]))
+        for run, cost in zip(group.runs, sure.values()):
             found.trained_only += cost.evaluation is None
-            found.sources[source] += 1
-            found.bounds[cost.bound] += 1
+            found.sources[cost.source] += 1
+            found.early += cost.source in (CHECKPOINT, SIMILAR) and stops_early(run.config)
         found.groups[group.keys] = seconds
     return found
+
+
+class Known:
+    """Costs of runs on this machine, from records and checkpoints."""
+
+    def __init__(self, store: Store, state: Path | str) -> None:
+        self.store, self.state = store, state
+        self.cpu, self.device, self.threads = provenance.cpu(), provenance.expected_device(), 1
+        self._records: dict[Path, list[Recorded]] = {}
+        self._kinds: dict[Path, dict[str, list[Recorded]]] = {}
+
+    def cost(self, config: RunConfig, same: Sequence[RunConfig]) -> Cost | None:
+        """Return the cost of a run, or None. same: runs of the same training but for seed and split.
+
+        The first of these sources that has it: records of its kind on this processor, checkpoints, records of its kind
+        on other processors, records of its method on any data (:func:`benchmarks.sweep.similar.similar`).
+        """
+        if recorded := self._recorded(config, here=True):
+            return recorded
+        if interrupted := next(filter(None, map(self._checkpoint, same)), None):
+            return Cost(interrupted, None, CHECKPOINT)
+        return self._recorded(config, here=False) or similar(config, self._alike(config["method"]))
+
+    def done(self, config: RunConfig) -> float:
+        """Fraction of a run's training that its checkpoint saves."""
+        found = self._usable(config)
+        return found.epoch / found.epochs if found and found.epochs else 0.0
+
+    def measurable(self, config: RunConfig) -> bool:
+        """Whether a run has a stale record that can be measured again from stored predictions."""
+        return self.store.path(config).exists() and kept.predictions_path(self.state, run_key(config)).exists()
+
+    def records(self, folder: Path) -> list[Recorded]:
+        """Return the records of a method on a data set, made on this machine's kind of device."""
+        if folder not in self._records:
+            self._records[folder] = [
+                Recorded(record["config"], cost, share_of_epochs(record), str(record["provenance"].get("cpu")))
+                for record in self.store.beside(folder)
+                if (cost := self._cost_of(record["provenance"]))
+            ]
+        return self._records[folder]
+
+    def _usable(self, config: RunConfig) -> Progress | None:
+        """Return a checkpoint that training could resume from, judged without loading the data."""
+        found = progress(self.state, training_key(config))
+        wanted = {"code": CODE, "device": "cpu" if self.device == "cpu" else "cuda", "threads": self.threads}
+        return found if found and all(found.made.get(name) == value for name, value in wanted.items()) else None
+
+    def _checkpoint(self, config: RunConfig) -> float | None:
+        """Seconds of a training, extrapolated from its checkpoint."""
+        found = self._usable(config)
+        if not found or found.made.get("cpu") != self.cpu or not found.epoch or not found.trainings:
+            return None
+        return found.seconds / found.epoch * found.epochs / found.trainings
+
+    def _alike(self, method: str) -> list[Recorded]:
+        """Return records of a method: of this machine's processor if there are any, else of others. Those of protocol
+        smoke do not count: they measure little but start-up."""
+        folders = sorted(self.store.root.glob(f"*/{slug(method)}"))
+        meant = [one for folder in folders for one in self.records(folder) if one.config["protocol"] != MEANINGLESS]
+        return [one for one in meant if self._here(one)] or meant
+
+    def _recorded(self, config: RunConfig, here: bool) -> Cost | None:
+        """Cost of a run by records of its kind, on this processor or on others.
+
+        It is the lower quartile, because times are longer for runs trained beside other work.
+        """
+        folder = self.store.path(config).parent
+        if folder not in self._kinds:
+            self._kinds[folder] = defaultdict(list)
+            for one in self.records(folder):
+                for kind in (kind_key(one.config), stack_key(one.config)):
+                    self._kinds[folder][kind].append(one)
+        same, training = (
+            [one.cost for one in self._kinds[folder].get(key, ()) if self._here(one) == here]
+            for key in (kind_key(config), stack_key(config))
+        )
+        evaluations = [cost.evaluation for cost in same if cost.evaluation is not None]
+        if not training:
+            return None
+        seconds, source = low([cost.training for cost in same or training]), RECORDS if here else ELSEWHERE
+        return Cost(seconds, low(evaluations) if evaluations else None, source)
+
+    def _here(self, one: Recorded) -> bool:
+        """Whether a record's processor costs what this one does: the same name, and the same numbers if both have
+        them."""
+        names = {cpu.partition(" (family ")[0] for cpu in (one.cpu, self.cpu)}
+        return one.cpu == self.cpu or (len(names) == 1 and not ("(family" in one.cpu and "(family" in self.cpu))
+
+    def _cost_of(self, about: Provenance) -> Cost | None:
+        training = _number(about, "seconds")
+        if training is None or about.get("device") != self.device or about.get("threads") != self.threads:
+            return None
+        own = training * min(1.0, _number(about, "busy") or 1.0)
+        return Cost(own + (_number(about, "fit_seconds") or 0.0), _number(about, "evaluate_seconds"), RECORDS)
+
+
+def share_of_epochs(record: Record) -> float:
+    """Return the fraction of epochs that a training took: 1 where it did not end early or the record has no number."""
+    planned, made = record["config"]["parts"]["training"].get("epochs"), _number(record["provenance"], "epochs")
+    return min(1.0, made / planned) if planned and made else 1.0
+
+
+def low(seconds: list[float]) -> float:
+    """Return the lower quartile, always one of the values."""
+    return sorted(seconds)[(len(seconds) - 1) // 4]
+
+
+def _number(about: Mapping[str, Any], name: str) -> float | None:
+    value = about.get(name)
+    return float(value) if isinstance(value, int | float) and value >= 0 else None

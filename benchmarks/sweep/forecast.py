@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from benchmarks.records.config import kind_key
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.known import stops_early
+from benchmarks.sweep.similar import stops_early
 
 SEEN = 1.0  # seconds of work before any extrapolation
 BEGUN = 0.01  # fraction of a group below which its progress is not extrapolated
@@ -18,11 +18,12 @@ BEGUN = 0.01  # fraction of a group below which its progress is not extrapolated
 
 @dataclass
 class Running:
-    """Run group in training: its start and the finished fraction."""
+    """Run group in training: its start, the finished fraction, and what it does."""
 
     group: RunGroup
     since: float
     fraction: float = 0.0
+    text: str = ""
 
 
 class Forecast:
@@ -35,16 +36,18 @@ class Forecast:
     def __init__(self, groups: Sequence[RunGroup], estimate: Estimate | None = None, workers: int = 1) -> None:
         self.workers, self.groups = workers, {group.keys: group for group in groups}
         known = estimate.groups if estimate else {}
-        runs = sum(len(group.keys) for group in groups if group.keys in known)
+        runs = sum(len(keys) for keys in self.groups if keys in known)
         self.estimated = bool(runs)
         self.mean = sum(known.get(keys, 0.0) for keys in self.groups) / runs if runs else 1.0
         self.costs = {keys: known.get(keys, self.mean * len(keys)) for keys in self.groups}
         self.running: dict[tuple[str, ...], Running] = {}
         self.over: set[tuple[str, ...]] = set()
-        self.spent: dict[str, float] = defaultdict(float)
-        self.expected: dict[str, float] = defaultdict(float)
+        self.spent: defaultdict[str, float] = defaultdict(
+            float
+        )  # seconds by kind of run, of groups trained here to their end
+        self.expected: defaultdict[str, float] = defaultdict(float)
 
-    def report(self, group: RunGroup, fraction: float, now: float) -> None:
+    def report(self, group: RunGroup, fraction: float, now: float, text: str = "") -> None:
         """Report progress of a run group. At its start, earlier groups that are not in training here count as made
         elsewhere."""
         if group.keys not in self.running:
@@ -54,16 +57,15 @@ class Forecast:
         self.costs.setdefault(group.keys, self.mean * len(group.keys))
         self.over.discard(group.keys)  # another sweep may have given it up
         running = self.running.setdefault(group.keys, Running(group, now))
-        running.fraction = fraction
+        running.fraction, running.text = fraction, text
 
     def end(self, group: RunGroup, trained: bool, now: float) -> None:
         """Report the end of a run group; its time counts only if it was trained here to its end."""
         running = self.running.pop(group.keys, None)
         self.over.add(group.keys)
         if running and trained:
-            kind = kind_key(group.configs[0])
-            self.spent[kind] += now - running.since
-            self.expected[kind] += self.costs[group.keys]
+            self.spent[_kind(group)] += now - running.since
+            self.expected[_kind(group)] += self.costs[group.keys]
 
     @property
     def fraction(self) -> float:
@@ -75,25 +77,26 @@ class Forecast:
 
     def left(self, now: float) -> float | None:
         """Return the seconds left, or None before anything is known."""
-        spent, expected = dict(self.spent), dict(self.expected)
+        spent, expected = self.spent.copy(), self.expected.copy()
         for keys, running in self.running.items():
             if running.fraction > BEGUN:
-                kind = kind_key(running.group.configs[0])
-                spent[kind] = spent.get(kind, 0.0) + now - running.since
-                expected[kind] = expected.get(kind, 0.0) + running.fraction * self.costs[keys]
+                spent[_kind(running.group)] += now - running.since
+                expected[_kind(running.group)] += running.fraction * self.costs[keys]
         seen, foreseen = sum(spent.values()), sum(expected.values())
         if seen <= SEEN or not foreseen:
             if not self.estimated:
                 return None
-            spent, expected, overall = {}, {}, 1.0
-        else:
-            overall = seen / foreseen
+            seen, foreseen, expected = 1.0, 1.0, defaultdict(float)
         left = []
         for keys, group in self.groups.items():
             if keys not in self.over:
-                kind = kind_key(group.configs[0])
-                ratio = spent[kind] / expected[kind] if expected.get(kind) else overall
-                left.append(self._rest(keys, self.costs[keys] * ratio, now))
+                kind, here = _kind(group), self.running.get(keys)
+                cost = self.costs[keys] * (spent[kind] / expected[kind] if expected[kind] else seen / foreseen)
+                if here and here.fraction:
+                    cost *= 1 - here.fraction
+                elif here:
+                    cost = max(0.0, cost - (now - here.since))
+                left.append(cost)
         return max(sum(left) / self.workers, max(left, default=0.0))
 
     @property
@@ -102,9 +105,6 @@ class Forecast:
         waiting = (group for keys, group in self.groups.items() if keys not in self.over)
         return not self.spent and any(stops_early(config) for group in waiting for config in group.configs)
 
-    def _rest(self, keys: tuple[str, ...], cost: float, now: float) -> float:
-        """Seconds left in a group of this cost."""
-        running = self.running.get(keys)
-        if running is None:
-            return cost
-        return cost * (1 - running.fraction) if running.fraction else max(0.0, cost - (now - running.since))
+
+def _kind(group: RunGroup) -> str:
+    return kind_key(group.configs[0])

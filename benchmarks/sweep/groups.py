@@ -1,42 +1,68 @@
-"""Run groups and the outcomes of their runs."""
+"""Runs, run groups and the outcomes of their runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
-from benchmarks.records.config import run_key
+from benchmarks.records.form import RecordError
+from benchmarks.records.store import Store
 from benchmarks.shapes import Record, RunConfig
+from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
+from benchmarks.suite import Suite
 
 
 @dataclass(frozen=True)
-class PendingRun:
-    """Run of a group. attempts: known failures when the group was planned; asked: metrics that its record must have."""
+class PlannedRun:
+    """Run with its status; note: who makes it, where it waits, why it failed or is stale, or what its record has wrong.
 
+    attempts: known failures when it was planned; asked: the metrics that its tables show.
+    """
+
+    key: str
     config: RunConfig
+    status: str = "missing"
+    note: str = ""
     attempts: int = 0
     asked: tuple[str, ...] = ()
 
-    @cached_property
-    def key(self) -> str:
-        return run_key(self.config)
+
+@dataclass(frozen=True)
+class Placed:
+    """Base of plans and run groups: the folders of records and state, and the suite. Plain data."""
+
+    results: str
+    state: str
+    suite: Suite
+
+    @property
+    def store(self) -> Store:
+        return Store(self.results, self.suite.metrics)
+
+    @property
+    def claims(self) -> Claims:
+        return Claims(Path(self.state) / "claims")
+
+    @property
+    def failures(self) -> Failures:
+        return Failures(self.state)
+
+    def recorded(self, run: PlannedRun) -> bool:
+        """Whether a run has a whole record with current versions of all its metrics."""
+        try:
+            return self.store.status(run.config, run.asked)[0] == "done"
+        except RecordError:
+            return False
 
 
 @dataclass(frozen=True)
-class RunGroup:
-    """Runs that one process trains together. Plain data: it can be pickled, or written as JSON.
+class RunGroup(Placed):
+    """Runs that one process trains together. Plain data: it can be pickled, or written as JSON."""
 
-    execute, metrics and measure name functions as "module:name": the one that trains, the one that returns the versions
-    of metrics, and the one that measures stale records without training ("": none). results and state are folders.
-    """
-
-    runs: tuple[PendingRun, ...]
-    execute: str
-    metrics: str
-    results: str
-    state: str
-    measure: str = ""
+    runs: tuple[PlannedRun, ...]
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -50,12 +76,10 @@ class RunGroup:
     def title(self) -> str:
         """Describe the group in a few words."""
         first = self.configs[0]
-        of = (
-            f"split {first['dataset']['split']} seed {first['seed']}"
-            if len(self.configs) == 1
-            else f"{len(self.configs)} runs"
+        one = f"split {first['dataset']['split']} seed {first['seed']}"
+        return f"{first['method']}, {first['dataset']['name']}, " + (
+            one if len(self.runs) == 1 else f"{len(self.runs)} runs"
         )
-        return f"{first['method']}, {first['dataset']['name']}, {of}"
 
 
 @dataclass(frozen=True)

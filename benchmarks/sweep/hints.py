@@ -26,14 +26,11 @@ def module(name: str, *words: str) -> str:
     return shlex.join([interpreter(), "-m", name, *words])
 
 
-def option(name: str, value: str) -> str:
-    """Spell an option as in the present command: for make, or for this command line."""
-    return f"{name}={value}" if os.environ.get(VARIABLE) else f"--{name.lower()} {value}"
-
-
-def flag(name: str) -> str:
-    """Spell an option without a value as in the present command."""
-    return f"{name}=1" if os.environ.get(VARIABLE) else f"--{name.lower()}"
+def option(name: str, value: str = "") -> str:
+    """Spell an option, or a flag without a value, as in the present command: for make, or for this command line."""
+    if os.environ.get(VARIABLE):
+        return f"{name}={value or 1}"
+    return f"--{name.lower()} {value}".rstrip()
 
 
 def interpreter() -> str:

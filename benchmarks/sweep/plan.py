@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,10 +15,8 @@ from benchmarks.records.config import by_training, method_of, run_key, stack_key
 from benchmarks.records.form import NewerRecord, RecordError
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
-from benchmarks.state.claims import Claims
-from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.sweep.groups import Placed, PlannedRun, RunGroup
 from benchmarks.sweep.similar import draws, passes
 from fvi_core import plugins
 
@@ -25,25 +24,11 @@ STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 TO_TRAIN = ("missing", "failed", "stale")
 MEANINGLESS = "smoke"  # the protocol whose numbers are not shown
 WAITING = "waiting for data"  # set only by commands that have looked for the data
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """Run with its status; note: who makes it, where it waits, why it failed or is stale, or what its record has wrong.
-
-    asked: the metrics that its tables show.
-    """
-
-    key: str
-    config: RunConfig
-    status: str
-    note: str = ""
-    attempts: int = 0
-    asked: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Plan:
+class Plan(Placed):
     runs: tuple[PlannedRun, ...]
 
     @property
@@ -68,71 +53,76 @@ class Plan:
 
     def waiting(self, lacking: Mapping[str, str]) -> Plan:
         """Return the plan with runs marked as waiting where data are missing. lacking: missing data by key."""
-        return Plan(
-            tuple(
-                replace(run, status=WAITING, note=lacking[run.key])
-                if run.status in TO_TRAIN and run.key in lacking
-                else run
-                for run in self.runs
-            )
-        )
+        marked = {run.key: replace(run, status=WAITING, note=lacking[run.key])
+                  for run in self.select(*TO_TRAIN) if run.key in lacking}  # fmt: skip
+        return replace(self, runs=tuple(marked.get(run.key, run) for run in self.runs))
 
-    def groups(self, results: Path, state: Path, suite: Suite) -> list[RunGroup]:
-        """Return missing, stale and failed runs as run groups, those with most passes over their data first."""
-        stacks: dict[str, list[PlannedRun]] = {}
+    def look(self, queued: Mapping[str, str] = NONE, strict: bool = True, store: Store | None = None) -> Plan:
+        """Return the plan with the present status of every run; those that wait for data still do.
+
+        queued: notes of runs in a cluster's queue, by key. Raises :class:`NewerRecord` if strict, because such a record
+        must not be overwritten.
+        """
+        store, failures, live = store or self.store, self.failures, self.claims.live()
+        failed = set(failures.keys())
+
+        def status(run: PlannedRun) -> PlannedRun:
+            failure = failures.get(run.key) if run.key in failed else None  # it may have been removed since
+            try:
+                recorded, note = store.status(run.config, run.asked)
+            except RecordError as error:
+                if strict and isinstance(error, NewerRecord):
+                    raise
+                recorded, note = None, str(error)
+            if recorded == "done":
+                found = "done", ""
+            elif run.key in live:
+                found = "running", str(live[run.key])
+            elif run.key in queued:
+                found = "queued", queued[run.key]
+            elif run.status == WAITING:
+                return run
+            else:
+                found = ("failed", failure["reason"]) if failure else (recorded or "missing", note)
+            return PlannedRun(run.key, run.config, *found, failure["attempt"] if failure else 0, run.asked)
+
+        return replace(self, runs=tuple(map(status, self.runs)))
+
+    @cached_property
+    def groups(self) -> list[RunGroup]:
+        """Missing, stale and failed runs as run groups, those with most passes over their data first."""
+        stacks: dict[str, dict[str, PlannedRun]] = {}
         for run in self.select(*TO_TRAIN):
-            stacks.setdefault(stack_key(run.config), []).append(run)
+            stacks.setdefault(stack_key(run.config), {})[run.key] = run
         groups = []
         for stacked in stacks.values():
-            limit = max(1, suite.stack_limit(stacked[0].config))
-            by_key = {run.key: run for run in stacked}
-            trainings = list(by_training(run.config for run in stacked).values())
+            configs = [run.config for run in stacked.values()]
+            limit, trainings = max(1, self.suite.stack_limit(configs[0])), list(by_training(configs).values())
             for start in range(0, len(trainings), limit):
-                chosen = [config for training in trainings[start : start + limit] for config in training]
-                runs = [by_key[run_key(config)] for config in chosen]
-                groups.append(
-                    RunGroup(
-                        runs=tuple(PendingRun(run.config, run.attempts, tuple(sorted(run.asked))) for run in runs),
-                        execute=suite.execute,
-                        metrics=suite.metrics,
-                        results=str(results),
-                        state=str(state),
-                        measure=suite.measure,
-                    )
-                )
+                runs = (stacked[run_key(config)] for same in trainings[start : start + limit] for config in same)
+                groups.append(RunGroup(self.results, self.state, self.suite, tuple(runs)))
         return sorted(groups, key=lambda group: -passes(group.configs[0]) * draws(group.configs[0]))
+
+    def check_writable(self) -> None:
+        """Raise StoreError or ClaimError if records or claims could not be written."""
+        self.store.check_writable()
+        with self.claims as claims:
+            claims.acquire(".probe")
 
 
 def make_plan(
     configs: Iterable[RunConfig],
-    results: Path,
-    state: Path,
+    results: Path | str,
+    state: Path | str,
     suite: Suite,
-    strict: bool = True,
-    queued: Mapping[str, str] = MappingProxyType({}),
-    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
-    store: Store | None = None,
+    asked: Mapping[str, Iterable[str]] = NONE,
+    **how: Any,
 ) -> Plan:
-    """Look up every run. queued: notes of runs in a cluster's queue, by key; asked: metrics by key.
-
-    Raises :class:`NewerRecord` if strict, because such a record must not be overwritten.
-    """
+    """Look up every run as :meth:`Plan.look` does. asked: metrics by key."""
     plugins.load()
-    store = store or Store(results, suite.metrics)
-    failures, claims = Failures(state), Claims(Path(state) / "claims")
-    failed, live = set(failures.keys()), claims.live()
     unique = {run_key(config): config for config in configs}
-    return Plan(
-        tuple(
-            _look_up(key, config, frozenset(asked.get(key, ())), store, failures, failed, live, queued, strict)
-            for key, config in unique.items()
-        )
-    )
-
-
-def table_runs(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None) -> list[RunConfig]:
-    """Return the configurations of tables' runs, in each table's default protocol unless one is given."""
-    return [config for table in tables for config in table.runs(protocol, seeds)]
+    runs = (PlannedRun(key, config, asked=tuple(sorted(asked.get(key, ())))) for key, config in unique.items())
+    return Plan(str(Path(results).resolve()), str(Path(state).resolve()), suite, tuple(runs)).look(**how)
 
 
 def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
@@ -160,25 +150,13 @@ def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> lis
 
 def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
     """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned."""
-    told: dict[str, None] = {}
-    for table in tables:
-        for row in table.rows:
-            for dataset in table.datasets:
-                reason = table.lacks(row, dataset, protocol)
-                if reason:
-                    told[f"table {table.name}, row {row.label}: {reason}"] = None
-    return list(told)
-
-
-def also(table: Any, names: Iterable[str] | None, catalogue: Mapping[str, Any]) -> Any:
-    """Return the table with rows for more methods of the catalogue (case ignored). Raises UnknownName, NoRecipe."""
-    known = {alias.lower(): name for name, method in catalogue.items() for alias in getattr(method, "aliases", ())}
-    known |= {name.lower(): name for name in catalogue}
-    for name in names or ():
-        if name.lower() not in known:
-            raise unknown("method", name, catalogue, "`python -m benchmarks methods` lists them")
-        table = table.also(known[name.lower()])
-    return table
+    places = ((table, row, dataset) for table in tables for row in table.rows for dataset in table.datasets)
+    told = (
+        f"table {table.name}, row {row.label}: {reason}"
+        for table, row, dataset in places
+        if (reason := table.lacks(row, dataset, protocol))
+    )
+    return list(dict.fromkeys(told))
 
 
 def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> list[RunConfig]:
@@ -220,46 +198,13 @@ def parse_seeds(text: str | None) -> list[int] | None:
     """Parse seeds: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
     if not text:
         return None
-    seeds: list[int] = []
+    seeds: set[int] = set()
     try:
-        if text.isdecimal():
-            seeds = list(range(int(text)))
-        else:
-            for part in filter(None, text.split(",")):
-                first, _, last = part.partition("-")
-                seeds += range(int(first), int(last or first) + 1)
+        for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            seeds.update(range(int(first), int(last or first) + 1))
     except ValueError:
-        seeds = []
+        seeds.clear()
     if not seeds:
         raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
-    return sorted(set(seeds))
-
-
-def _look_up(
-    key: str,
-    config: RunConfig,
-    asked: frozenset[str],
-    store: Store,
-    failures: Failures,
-    failed: set[str],
-    live: dict,
-    queued: Mapping[str, str],
-    strict: bool,
-) -> PlannedRun:
-    failure = failures.get(key) if key in failed else None  # it may have been removed since
-    attempts = failure["attempt"] if failure else 0
-    try:
-        recorded, note = store.status(config, asked)
-    except RecordError as error:
-        if strict and isinstance(error, NewerRecord):
-            raise
-        recorded, note = None, str(error)
-    if recorded == "done":
-        return PlannedRun(key, config, "done", asked=asked)
-    if key in live:
-        return PlannedRun(key, config, "running", str(live[key]), attempts, asked)
-    if key in queued:
-        return PlannedRun(key, config, "queued", queued[key], attempts, asked)
-    if failure:
-        return PlannedRun(key, config, "failed", failure["reason"], attempts, asked)
-    return PlannedRun(key, config, recorded or "missing", note, attempts, asked)
+    return sorted(seeds)

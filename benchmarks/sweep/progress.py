@@ -12,6 +12,7 @@ from benchmarks.sweep.plan import Plan
 from fvi_core.telling import duration
 
 LINE_EVERY = 10.0  # seconds between plain lines
+REDRAW = 0.1  # seconds between drawings of live bars
 
 
 def groups_text(count: int) -> str:
@@ -43,7 +44,7 @@ class Ticker:
 class Display:
     """Base class of progress displays; shows nothing."""
 
-    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
+    def begin(self, plan: Plan, forecast: Forecast) -> None:
         """Start the display; called once, before the first run group."""
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
@@ -68,12 +69,11 @@ class Plain(Display):
         self.known: set[str] = set()  # keys of finished runs; two workers may report the same one
         self.forecast = Forecast([])
         self.reasons: set[str] = set()
-        self.doing: dict[tuple[str, ...], str] = {}
         self.start = self.last = time.monotonic()
 
-    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        self.forecast = forecast or Forecast(groups)
-        self.total = sum(len(group.configs) for group in groups)
+    def begin(self, plan: Plan, forecast: Forecast) -> None:
+        self.forecast, groups = forecast, forecast.groups
+        self.total = sum(map(len, groups))
         for problem in plan.problems:
             self.say(problem)
         known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
@@ -81,8 +81,7 @@ class Plain(Display):
         self.say(f"{len(plan.runs)} runs: {known or 'none'}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        self.forecast.report(group, fraction, time.monotonic())
-        self.doing[group.keys] = "" if 0 < fraction < 1 else text  # during training the percentage says enough
+        self.forecast.report(group, fraction, time.monotonic(), text)
         self._show()
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
@@ -95,15 +94,10 @@ class Plain(Display):
             told = "for the same reason" if reason in self.reasons else brief(reason)
             self.reasons.add(reason)
             self.say(f"failed: {group.title}: {told} ({' '.join(keys)})")
-        self._show(now=self.over >= self.total)
+        self._show(now=len(self.known) >= self.total)
 
     def say(self, text: str) -> None:
         print(text, file=self.file, flush=True)
-
-    @property
-    def over(self) -> int:
-        """How many runs are over."""
-        return len(self.known)
 
     def left(self) -> str:
         """Return the time left, in words."""
@@ -113,68 +107,66 @@ class Plain(Display):
         return f"{'at most' if self.forecast.bounded else 'about'} {duration(seconds)} left"
 
     def _show(self, now: bool = False) -> None:
-        if not now and time.monotonic() - self.last < self.every:
-            return
-        self.last = time.monotonic()
-        running = self.forecast.running.values()
-        working = "; ".join(
-            " ".join(filter(None, (each.group.title, f"{each.fraction:.0%}", self.doing.get(each.group.keys))))
-            for each in running
-        )
+        if now or time.monotonic() - self.last >= self.every:
+            self.last = time.monotonic()
+            self._draw()
+
+    def _draw(self) -> None:
+        working = []
+        for each in self.forecast.running.values():
+            text = "" if 0 < each.fraction < 1 else each.text  # during training the percentage says enough
+            working.append(f"{each.group.title} {each.fraction:.0%} {text}".rstrip())
         failed = f", {self.failed} failed" if self.failed else ""
-        tail = f", {self.left()}" if self.over < self.total else f" in {duration(self.last - self.start)}"
-        self.say(f"{self.over}/{self.total} runs{failed}{tail}" + (f" [{working}]" if working else ""))
+        over = len(self.known) >= self.total
+        tail = f" in {duration(self.last - self.start)}" if over else f", {self.left()}"
+        now_at = f" [{'; '.join(working)}]" if working else ""
+        self.say(f"{len(self.known)}/{self.total} runs{failed}{tail}{now_at}")
 
 
 class Live(Plain):
     """Live display: a bar for the sweep and one for every run group in training, with failures printed above."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(every=REDRAW)
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.live import Live as Region
 
         # Keep the present stream: runs trained in this process redirect stdout to their logs.
-        self.bars: Any = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[text]}", markup=False),
+        self.region = Region(
             console=Console(file=self.file),
+            get_renderable=self._bars,
+            auto_refresh=False,
+            transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
-            transient=True,
         )
-        self.lines: dict[tuple[str, ...], Any] = {}
-        self.whole: Any = None
 
-    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        super().begin(plan, groups, forecast)
-        if groups:
-            self.whole = self.bars.add_task("all runs", total=1.0, text="")
-            self.bars.start()
-
-    def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        if group.keys not in self.lines:
-            self.lines[group.keys] = self.bars.add_task(group.title, total=1.0, text="")
-        self.bars.update(self.lines[group.keys], completed=fraction, text=text)
-        super().report(group, fraction, text)
-
-    def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
-        if group.keys in self.lines:
-            self.bars.remove_task(self.lines.pop(group.keys))
-        super().end(group, outcomes)
+    def begin(self, plan: Plan, forecast: Forecast) -> None:
+        super().begin(plan, forecast)
+        if forecast.groups:
+            self.region.start()
 
     def say(self, text: str) -> None:
-        self.bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.region.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        self.bars.stop()
+        self.region.stop()
 
-    def _show(self, now: bool = False) -> None:
-        text = f"{self.over}/{self.total}, {self.failed} failed, {self.left()}"
-        if self.whole is not None:
-            self.bars.update(self.whole, completed=self.forecast.fraction, text=text)
+    def _draw(self) -> None:
+        self.region.refresh()
+
+    def _bars(self) -> Any:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        bars = Table.grid(padding=(0, 1))
+        whole = f"{len(self.known)}/{self.total}, {self.failed} failed, {self.left()}"
+        rows = [("all runs", self.forecast.fraction, whole)]
+        rows += [(each.group.title, each.fraction, each.text) for each in self.forecast.running.values()]
+        for title, fraction, text in rows:
+            bars.add_row(Text(title), ProgressBar(1.0, fraction, width=30), f"{fraction:>4.0%}", Text(text))
+        return bars
 
 
 def display(every: float = LINE_EVERY) -> Plain:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import MappingProxyType
 
 from benchmarks.records.provenance import ROOT
-from benchmarks.records.store import Store, StoreError
-from benchmarks.shapes import Record, RunConfig
+from benchmarks.records.store import StoreError
+from benchmarks.shapes import Record
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
-from benchmarks.state.failures import Failures
-from benchmarks.suite import Suite
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.forecast import Forecast
-from benchmarks.sweep.groups import RunGroup, RunOutcome
-from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, make_plan
+from benchmarks.sweep.groups import PlannedRun, RunGroup, RunOutcome
+from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan
 from benchmarks.sweep.progress import Display
-from benchmarks.sweep.work import is_recorded, work
+from benchmarks.sweep.work import work
 from benchmarks.sweep.workers import Workers
 
 RESULTS = ROOT / "results"
@@ -51,19 +46,38 @@ class Summary:
     def waits(self) -> bool:
         return bool(self.plan.select(WAITING))
 
+    def note(self, outcome: RunOutcome, claims: Claims) -> None:
+        """Count the outcome of a run."""
+        if outcome.status == "failed":
+            self.failed[outcome.key] = outcome.reason
+        elif outcome.status == "unsaved":
+            assert outcome.record is not None, "an unsaved run comes with its record"
+            self.unsaved[outcome.key] = outcome.record
+            claims.take(outcome.key)  # other sweeps would train it again, and not save it
+        elif outcome.status != "elsewhere":
+            (self.made if outcome.status == "done" else self.elsewhere).append(outcome.key)
+
+    def save_again(self) -> None:
+        """Retry writing the records held in memory, after every run group: disk space may have been freed."""
+        for key, record in list(self.unsaved.items()):
+            try:
+                # Another sweep may have made the run, since its claim was released.
+                found = self.plan.recorded(PlannedRun(key, record["config"]))
+                if not found:
+                    self.plan.store.write(record)
+            except StoreError as error:
+                self.unsaved_reason = str(error)
+            else:
+                (self.elsewhere if found else self.made).append(key)
+                del self.unsaved[key]
+
 
 def run(
-    configs: list[RunConfig],
+    plan: Plan,
     workers: Workers | None = None,
-    *,
-    results: Path | str = RESULTS,
-    state: Path | str = STATE,
-    suite: Suite = Suite(),
     display: Display | None = None,
-    plan: Plan | None = None,
-    groups: list[RunGroup] | None = None,
-    asked: Mapping[str, Iterable[str]] = MappingProxyType({}),
     estimate: Estimate | None = None,
+    groups: list[RunGroup] | None = None,
 ) -> Summary:
     """Make the runs without a record, retry failed ones, and wait for those that another sweep is making.
 
@@ -72,15 +86,12 @@ def run(
     other sweep is waited for. Raises StoreError and ClaimError before any training if the folders cannot be written,
     and WorkersError if no worker can start.
     """
-    results, state, display = Path(results).resolve(), Path(state).resolve(), display or Display()
-    start = time.monotonic()
-    plan = plan or make_plan(configs, results, state, suite, asked=asked)
-    summary, claims = Summary(plan), Claims(state / "claims")
-    todo = plan.groups(results, state, suite) if groups is None else groups
+    start, display, summary, claims = time.monotonic(), display or Display(), Summary(plan), plan.claims
+    todo = plan.groups if groups is None else groups
     left = {run.key: run for run in plan.select("running", *TO_TRAIN)} if groups is None else {}
     if todo or left:
-        check_folders(results, state)
-    display.begin(plan, todo, Forecast(todo, estimate, workers.count if workers else 1))
+        plan.check_writable()
+    display.begin(plan, Forecast(todo, estimate, workers.count if workers else 1))
     try:
         with claims:
             while todo or left:
@@ -89,91 +100,47 @@ def run(
                         for outcome in outcomes:
                             if outcome.status != "elsewhere":
                                 left.pop(outcome.key, None)
-                            _note(outcome, summary, claims)
-                        _save_again(summary, Store(results, suite.metrics))
+                            summary.note(outcome, claims)
+                        summary.save_again()
                         display.end(group, outcomes)
-                todo = _wait(left, summary, results, state, suite, display)
+                todo = _wait(left, summary, display)
     except KeyboardInterrupt:
         summary.interrupted = True
     finally:
         claims.clear_dead()
-        _save_again(summary, Store(results, suite.metrics))
-        _forget(state, {*summary.made, *(run.key for run in plan.select("done"))})
+        summary.save_again()
+        _forget(plan, {*summary.made, *(run.key for run in plan.select("done"))})
         display.close()
     summary.seconds = time.monotonic() - start
     return summary
 
 
-def _forget(state: Path, made: set[str]) -> None:
+def _forget(plan: Plan, made: set[str]) -> None:
     """Remove checkpoints and failures left by processes that were killed after writing their record."""
-    Checkpoints(state).clear(*made)
-    failures = Failures(state)
-    for key in made.intersection(failures.keys()):
-        failures.clear(key)
+    Checkpoints(plan.state).clear(*made)
+    for key in made.intersection(plan.failures.keys()):
+        plan.failures.clear(key)
 
 
-def check_folders(results: Path, state: Path) -> None:
-    """Raise StoreError or ClaimError if records or claims could not be written."""
-    Store(results).check_writable()
-    with Claims(state / "claims") as claims:
-        claims.acquire(".probe")
-
-
-def _note(outcome: RunOutcome, summary: Summary, claims: Claims) -> None:
-    if outcome.status == "failed":
-        summary.failed[outcome.key] = outcome.reason
-    elif outcome.status == "unsaved":
-        assert outcome.record is not None, "an unsaved run comes with its record"
-        summary.unsaved[outcome.key] = outcome.record
-        claims.take(outcome.key)  # other sweeps would train it again, and not save it
-    elif outcome.status != "elsewhere":
-        (summary.made if outcome.status == "done" else summary.elsewhere).append(outcome.key)
-
-
-def _save_again(summary: Summary, store: Store) -> None:
-    """Retry writing the records held in memory, after every run group: disk space may have been freed."""
-    for key, record in list(summary.unsaved.items()):
-        try:
-            found = is_recorded(store, record["config"])  # another sweep may have made it, since its claim was released
-            if not found:
-                store.write(record)
-        except StoreError as error:
-            summary.unsaved_reason = str(error)
-        else:
-            (summary.elsewhere if found else summary.made).append(key)
-            del summary.unsaved[key]
-
-
-def _wait(
-    left: dict[str, PlannedRun],
-    summary: Summary,
-    results: Path,
-    state: Path,
-    suite: Suite,
-    display: Display,
-) -> list[RunGroup]:
+def _wait(left: dict[str, PlannedRun], summary: Summary, display: Display) -> list[RunGroup]:
     """Wait for the runs of other sweeps; runs that those give up are returned as run groups."""
     said = False
     while left:
-        asked = {key: run.asked for key, run in left.items()}
         free = []
-        for found in make_plan([run.config for run in left.values()], results, state, suite, asked=asked).runs:
-            failure = Failures(state).since(found.key, left[found.key].attempts)
-            if found.status == "running":
-                continue
-            if found.status != "done" and not failure:
-                free.append(replace(found, attempts=left[found.key].attempts))
-                continue
-            del left[found.key]
-            if failure and found.status != "done":
-                summary.failed[found.key] = failure["reason"]
-            else:
+        for found in replace(summary.plan, runs=tuple(left.values())).look().runs:
+            before = left[found.key]
+            if found.status == "done":
                 summary.elsewhere.append(found.key)
+                del left[found.key]
+            elif found.status == "failed" and (failure := summary.plan.failures.since(found.key, before.attempts)):
+                summary.failed[found.key] = failure["reason"]
+                del left[found.key]
+            elif found.status != "running":
+                free.append(replace(found, attempts=before.attempts))
         if free:
-            return Plan(tuple(free)).groups(results, state, suite)
+            return replace(summary.plan, runs=tuple(free)).groups
         if left and not said:
             display.say(f"waiting for {len(left)} runs that another sweep is making")
             said = True
-        if left:
-            time.sleep(LOOK_AGAIN)
+        time.sleep(LOOK_AGAIN if left else 0)
     return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from datasets import Description
 from fvi_core.registry import NETWORKS
 
 Parts = dict[str, Any]
-EXACT, AT_MOST, AT_LEAST = "", "at most", "at least"
+SIMILAR = "records of similar runs, in proportion to the work"
 STEP = 1e6  # fixed cost of a step, in multiplications
 SINGLE = ("point", "swag", "centroids")  # families that train one network, however many draws their setting has
 NEAREST = 3  # number of similar kinds whose median is used
@@ -26,14 +27,11 @@ NEAREST = 3  # number of similar kinds whose median is used
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on one core, of one training and of one evaluation (None: not known).
-
-    bound: "at most" where training may end before its last epoch.
-    """
+    """Seconds on one core, of one training and of one evaluation (None: not known), and their source in words."""
 
     training: float
     evaluation: float | None = None
-    bound: str = EXACT
+    source: str = SIMILAR
 
 
 @dataclass(frozen=True)
@@ -108,16 +106,14 @@ def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
     It is the median over the three most similar kinds: by work of a step, total work, data and network. None without
     such a record, or where the work of a run is not known. Precisions are not distinguished.
     """
-    own = work(config)
-    kinds: dict[str, list[Recorded]] = {}
+    own, kinds = work(config), defaultdict(list)
     for one in known:
-        if one.config["method"] == config["method"]:
-            kinds.setdefault(kind_key(one.config), []).append(one)
+        if own and one.config["method"] == config["method"]:
+            kinds[kind_key(one.config)].append(one)
     found: list[tuple[float, float, float | None]] = []
     for same in kinds.values():
         other = same[0].config
-        theirs = work(other) if own else None
-        if own and theirs:
+        if own and (theirs := work(other)):
             times = own.whole / theirs.whole
             apart = abs(math.log(own.step / theirs.step)) + 0.3 * abs(math.log(times))
             apart += other["dataset"]["name"] != config["dataset"]["name"]
@@ -126,11 +122,10 @@ def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
             training = one.cost.training / (1.0 if stops_early(config) else one.share)
             found.append((apart, training * times, _evaluation(config, one)))
     nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
+    evaluations = [seconds for *_, seconds in nearest if seconds is not None]
     if not nearest:
         return None
-    evaluations = [seconds for *_, seconds in nearest if seconds is not None]
-    bound = AT_MOST if stops_early(config) else EXACT
-    return Cost(median(seconds for _, seconds, _ in nearest), median(evaluations) if evaluations else None, bound)
+    return Cost(median(seconds for _, seconds, _ in nearest), median(evaluations) if evaluations else None)
 
 
 def _network(config: RunConfig) -> Parts:

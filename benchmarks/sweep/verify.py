@@ -19,6 +19,7 @@ from benchmarks.records.store import COSTS, Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
+from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
 
@@ -46,14 +47,7 @@ class Remade:
     @property
     def alarming(self) -> bool:
         """Whether the numbers should have agreed: some are missing, or differ on the same processor."""
-        return self.verdict == FAILED or (self.verdict == DIFFERENT and same_processor(*self.cpus))
-
-
-def same_processor(one: str, other: str) -> bool:
-    """Whether two names are of one model; older records have the name without the numbers in brackets."""
-    if one == other:
-        return True
-    return one.partition(" (family ")[0] == other.partition(" (family ")[0] and "(family" not in one + other
+        return self.verdict == FAILED or (self.verdict == DIFFERENT and self.cpus[0] == self.cpus[1])
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int]:
@@ -88,13 +82,12 @@ def make_again(
     """Train recorded runs again from scratch and compare; ``keep`` receives the new results."""
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
         results, state = Path(folder) / "results", Path(folder) / "state"
-        configs = [record["config"] for record in records]
-        summary = runner.run(configs, workers, results=results, state=state, suite=suite, display=display)
+        plan = make_plan((record["config"] for record in records), results, state, suite)
+        summary = runner.run(plan, workers, display)
         if summary.interrupted:
             raise KeyboardInterrupt
-        made = Store(results, suite.metrics)
         for record in records:
-            before, after = store.get(record["config"]), made.get(record["config"])
+            before, after = store.get(record["config"]), plan.store.get(record["config"])
             if after is None:
                 yield Remade(record, None, FAILED, reason=summary.failed.get(record["key"], "no record was made"))
                 continue
@@ -109,34 +102,27 @@ def compare(before: Record, after: Record) -> Remade:
     """
     versions = [set(record["metric_versions"]) for record in (before, after)]
     known, new = versions[0] & versions[1], versions[0] ^ versions[1]
-    first, second = (
-        {(row["dataset"], row["condition"], row["metric"]): row["value"] for row in record["metrics"]
+    worst, of = _largest(
+        {" ".join(filter(None, (row["dataset"], row["condition"], row["metric"]))): row["value"]
+         for row in record["metrics"]
          if row["metric"] in known and row["metric"] not in COSTS and score_of(row["condition"]) not in new}
         for record in (before, after)
     )  # fmt: skip
-    worst, of = _largest(first, second)
     if worst == 0:
         names = set(before["curves"]) & set(after["curves"])
-        curves = [{name: _without(record["curves"][name], new) for name in names} for record in (before, after)]
-        worst, of = _largest(*(dict(_leaves(curve)) for curve in curves))
-        of = of and f"curve {of}"
+        worst, of = _largest(
+            {f"curve {place}": value for name in names for place, value in _leaves(record["curves"][name], name, new)}
+            for record in (before, after)
+        )
     verdict = EQUAL if worst == 0 else ROUNDED if worst <= ROUNDING else DIFFERENT
     return Remade(before, after, verdict, worst, of)
 
 
-def _without(curve: Any, names: Set[str]) -> Any:
-    return {name: part for name, part in curve.items() if name not in names} if isinstance(curve, dict) else curve
-
-
-def _largest(first: dict[Any, Any], second: dict[Any, Any]) -> tuple[float, str]:
+def _largest(sides: Iterable[dict[str, Any]]) -> tuple[float, str]:
     """Return the largest relative difference and its place; infinite where one side lacks a number."""
-    told = ((_relative(first.get(name), second.get(name)), _told(name)) for name in {*first, *second})
-    found = max(told, default=(0.0, ""))
+    first, second = sides
+    found = max(((_relative(first.get(name), second.get(name)), name) for name in {*first, *second}), default=(0.0, ""))
     return found if found[0] else (0.0, "")
-
-
-def _told(name: Any) -> str:
-    return name if isinstance(name, str) else " ".join(filter(None, name))
 
 
 def _relative(one: Any, other: Any) -> float:
@@ -147,10 +133,12 @@ def _relative(one: Any, other: Any) -> float:
     return math.inf
 
 
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, place: str, without: Set[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers of a curve with their places; without: names of parts to leave out."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _leaves(inner, f"{place} {name}".strip())
+            if name not in without:
+                yield from _leaves(inner, f"{place} {name}")
     elif isinstance(value, list):
         for i, inner in enumerate(value):
             yield from _leaves(inner, f"{place}[{i}]")

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,14 +16,13 @@ from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
-from benchmarks.records.form import InvalidRecord, RecordError
-from benchmarks.records.store import Store, StoreError
-from benchmarks.shapes import Failure, Record, RunConfig
+from benchmarks.records.form import InvalidRecord
+from benchmarks.records.store import StoreError
+from benchmarks.shapes import Failure, Record
 from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
-from benchmarks.state.failures import Failures
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import Outcomes, PendingRun, Report, RunGroup, RunOutcome
+from benchmarks.sweep.groups import Outcomes, PlannedRun, Report, RunGroup, RunOutcome
 from fvi_core import plugins
 from fvi_core.printing import message
 
@@ -61,12 +60,11 @@ def work(todo: Sequence[RunGroup], report: Report, descriptors: bool = False) ->
 
 def _state(group: RunGroup) -> str:
     """Tell whether a run of a group is free, or all are made or tried, or some are claimed elsewhere."""
-    claims, failures = Claims(Path(group.state) / "claims"), Failures(group.state)
-    held = False
+    claims, failures, held = group.claims, group.failures, False
     for run in group.runs:
         if claims.holder(run.key):
             held = True
-        elif not failures.since(run.key, run.attempts) and not recorded(group, run):
+        elif not failures.since(run.key, run.attempts) and not group.recorded(run):
             return FREE
     return HELD if held else OVER
 
@@ -74,10 +72,10 @@ def _state(group: RunGroup) -> str:
 def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: bool = False) -> list[RunOutcome]:
     """Make the runs of a group that no other process is making or has made; return the outcome of each.
 
-    Raises only KeyboardInterrupt, after releasing its claims. With descriptors the log also
-    captures what compiled code prints; only for processes that do nothing else.
+    Raises only KeyboardInterrupt, after releasing its claims. With descriptors the log also captures what compiled code
+    prints; only for processes that do nothing else.
     """
-    with Claims(Path(group.state) / "claims") as claims:
+    with group.claims as claims:
         making = _Making(group, claims)
         try:
             plugins.load()  # before any look-up of metrics
@@ -97,9 +95,9 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
 
 def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
     """Return the outcomes of a group whose process has died: runs without a record have failed, for this reason."""
-    making = _Making(group, Claims(Path(group.state) / "claims"))
+    making = _Making(group, group.claims)
     for run in group.runs:
-        if recorded(group, run):
+        if group.recorded(run):
             making.note(run, "done")
         else:
             making.fail(run, reason, guess=True)
@@ -110,13 +108,7 @@ def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
 def reason_of(error: BaseException) -> str:
     """Return an exception in one line."""
     text = message(error)
-    return (
-        text
-        if isinstance(error, BenchmarkError)
-        else f"{type(error).__name__}: {text}"
-        if text
-        else type(error).__name__
-    )
+    return text if isinstance(error, BenchmarkError) else ": ".join(filter(None, (type(error).__name__, text)))
 
 
 @contextlib.contextmanager
@@ -137,33 +129,19 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(used)
 
 
-def recorded(group: RunGroup, run: PendingRun) -> bool:
-    """Whether a run of a group has its record."""
-    return is_recorded(Store(group.results, group.metrics), run.config, set(run.asked))
-
-
-def is_recorded(store: Store, config: RunConfig, asked: Set[str] = frozenset()) -> bool:
-    """Whether a run has a whole record with current versions of all metrics in ``asked``."""
-    try:
-        return store.status(config, asked)[0] == "done"
-    except RecordError:
-        return False
-
-
 class _Making:
     """State of a run group while it is made: claims, and outcomes of finished runs."""
 
     def __init__(self, group: RunGroup, claims: Claims) -> None:
-        self.group, self.claims = group, claims
-        self.store = Store(group.results, group.metrics)
-        self.failures, self.checkpoints = Failures(group.state), Checkpoints(group.state)
+        self.group, self.claims, self.store, self.failures = group, claims, group.store, group.failures
+        self.checkpoints = Checkpoints(group.state)
         self.outcomes: dict[str, RunOutcome] = {}
 
-    def note(self, run: PendingRun, status: str, reason: str = "", record: Record | None = None) -> None:
+    def note(self, run: PlannedRun, status: str, reason: str = "", record: Record | None = None) -> None:
         """Set the outcome of a run."""
         self.outcomes[run.key] = RunOutcome(run.key, status, reason, record)
 
-    def left(self) -> list[PendingRun]:
+    def left(self) -> list[PlannedRun]:
         """Runs without an outcome."""
         return [run for run in self.group.runs if run.key not in self.outcomes]
 
@@ -171,7 +149,7 @@ class _Making:
         """Return the outcome of every run."""
         return [self.outcomes[key] for key in self.group.keys]
 
-    def claim_all(self) -> list[PendingRun]:
+    def claim_all(self) -> list[PlannedRun]:
         """Claim the free runs of the group. One process at a time does so: two at once would each get a part of them.
 
         Raises Overtaken while another process does.
@@ -183,7 +161,7 @@ class _Making:
         self.claims.release(gate)
         return mine
 
-    def claim(self, run: PendingRun) -> bool:
+    def claim(self, run: PlannedRun) -> bool:
         """Claim a run, unless another sweep makes it, or has made or tried it since this group was planned."""
         dead = self.claims.dead(run.key)
         try:
@@ -202,17 +180,17 @@ class _Making:
         self.claims.release(run.key)
         return False
 
-    def _lost(self, run: PendingRun, holder: Holder) -> Failure | None:
+    def _lost(self, run: PlannedRun, holder: Holder) -> Failure | None:
         """Record that the claim of a lost process was taken over; the second lost process of a run is its failure."""
         before = self.failures.get(run.key)
-        again = before is not None and before["death"] and before["attempt"] > run.attempts
+        again = before and before["death"] and before["attempt"] > run.attempts
         reason = f"{before['reason']}, then {holder}" if before and again else f"its process was lost: {holder}"
-        log = str(log_path(self.group, run.key))
         with contextlib.suppress(OSError):
+            log = str(log_path(self.group, run.key))
             self.failures.write(run.config, run.key, reason, log=log, guess=True, death=not again)
         return self.failures.since(run.key, run.attempts)
 
-    def train(self, mine: list[PendingRun], report: Callable[[float, str], None], descriptors: bool) -> None:
+    def train(self, mine: list[PlannedRun], report: Callable[[float, str], None], descriptors: bool) -> None:
         """Train claimed runs."""
 
         def told(fraction: float, text: str = "") -> None:
@@ -226,7 +204,7 @@ class _Making:
                 mine = [run for run in mine if not self._measured(run)]
                 if not mine:
                     return
-                execute = resolve(self.group.execute)
+                execute = resolve(self.group.suite.execute)
                 made = execute([run.config for run in mine], state=Path(self.group.state), report=told)
             except Exception:
                 traceback.print_exc()
@@ -235,13 +213,13 @@ class _Making:
         for run in mine:
             outcome = made.get(run.key)
             if outcome is None:
-                self.fail(run, f"{self.group.execute} gave no outcome for this run")
+                self.fail(run, f"{self.group.suite.execute} gave no outcome for this run")
             elif outcome.status != "done":
                 self.fail(run, outcome.reason or "no reason given", final=True)
             else:
                 self._record(run, outcome, started)
 
-    def fail(self, run: PendingRun, reason: str, trace: str = "", final: bool = False, guess: bool = False) -> None:
+    def fail(self, run: PlannedRun, reason: str, trace: str = "", final: bool = False, guess: bool = False) -> None:
         """Record a failure. final: resuming from the checkpoint would repeat it; guess: the cause is not known, only
         the end."""
         log = str(log_path(self.group, run.key))
@@ -255,16 +233,16 @@ class _Making:
             self.checkpoints.clear(run.key)
         self.note(run, "failed", reason)
 
-    def _found(self, run: PendingRun) -> bool:
+    def _found(self, run: PlannedRun) -> bool:
         """Whether another process has made a run; sets that outcome."""
-        if not recorded(self.group, run):
+        if not self.group.recorded(run):
             return False
         self.note(run, "found")
         self.checkpoints.clear(run.key)
         return True
 
     @contextlib.contextmanager
-    def _fence(self, run: PendingRun) -> Iterator[None]:
+    def _fence(self, run: PlannedRun) -> Iterator[None]:
         """Guard the writing of a run's result, so that a process that was suspended overwrites nothing.
 
         If another process has claimed or made the run, sets that outcome and raises Overtaken.
@@ -277,22 +255,21 @@ class _Making:
             raise Overtaken(run.key)
         yield
 
-    def _measured(self, run: PendingRun) -> bool:
+    def _measured(self, run: PlannedRun) -> bool:
         """Whether a stale run could be measured again from stored predictions or parameters."""
-        group = self.group
+        group, suite = self.group, self.group.suite
         try:
-            if not group.measure or self.store.status(run.config, set(run.asked))[0] != "stale":
-                return False
-            measured = resolve(group.measure)(run.config, Path(group.results), group.metrics, Path(group.state))
-            if not measured or not recorded(group, run):
-                return False
+            stale = suite.measure and self.store.status(run.config, run.asked)[0] == "stale"
+            folders = Path(group.results), suite.metrics, Path(group.state)
+            measured = stale and resolve(suite.measure)(run.config, *folders) and group.recorded(run)
         except (BenchmarkError, ValueError, KeyError, OSError) as error:
             print(f"{run.key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
             return False
-        self.note(run, "done")
-        return True
+        if measured:
+            self.note(run, "done")
+        return bool(measured)
 
-    def _record(self, run: PendingRun, outcome: Any, started: str) -> None:
+    def _record(self, run: PlannedRun, outcome: Any, started: str) -> None:
         about: Any = {**provenance.collect(), "started": started, "finished": provenance.now(), **outcome.provenance}
         record = self.store.make(run.config, outcome.metrics, outcome.curves, about)
         try:
@@ -333,18 +310,9 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
             "free space or delete it, then run the same command again"
         ) from error
-    with opened as file:
-        print(f"{provenance.now()} {group.title}: {' '.join(keys)}", file=file)
+    with opened as file, contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
+        print(f"{provenance.now()} {group.title}: {' '.join(keys)}")
         if descriptors:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-            for stream in (sys.stdout, sys.stderr):
-                stream.reconfigure(encoding=file.encoding, errors=file.errors)  # type: ignore[union-attr]
-            try:
-                yield
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-        else:
-            with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):
-                yield
+        yield

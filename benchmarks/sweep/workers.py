@@ -19,10 +19,9 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import BenchmarkError, UsageError
 from benchmarks.state.checkpoints import request_stop
-from benchmarks.state.claims import ClaimError, Claims
-from benchmarks.sweep.cores import VISIBLE, available_cores, available_devices
+from benchmarks.state.claims import ClaimError
 from benchmarks.sweep.groups import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.work import settle, work
@@ -30,6 +29,7 @@ from benchmarks.sweep.work import settle, work
 GRACE = 10.0  # seconds that a stopped worker has to release its claims
 SAVE = signal.SIGUSR2  # signal that clusters send before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 MOMENT = 0.5  # seconds by which a terminal's signal may reach one process later than another
 
 
@@ -61,6 +61,8 @@ class Workers:
     """
 
     def __init__(self, count: int | None = None, moment: float = MOMENT, devices: Sequence[str] | None = None) -> None:
+        if count is not None and count < 1:
+            raise UsageError(f"--workers is {count}, expected 1 or more")
         self.devices = available_devices() if devices is None else devices
         self.count, self.moment = count or len(self.devices) or available_cores(), moment
         self.workers: list[Worker] = []
@@ -139,7 +141,7 @@ def _claims(group: RunGroup | None) -> Iterator[None]:
     """Hold the claims of a dead worker before another worker takes over its runs."""
     with contextlib.ExitStack() as stack:
         if group:
-            claims = stack.enter_context(Claims(Path(group.state) / "claims"))
+            claims = stack.enter_context(group.claims)
             for key in group.keys:
                 with contextlib.suppress(ClaimError):
                     claims.acquire(key)
@@ -205,3 +207,34 @@ def _stop_with_parent() -> None:
     assert parent is not None, "a worker is a child"
     parent.join()
     request_stop()
+
+
+def available_devices(nodes: Path = Path("/dev")) -> list[str]:
+    """Return the names by which $CUDA_VISIBLE_DEVICES chooses each NVIDIA GPU that this process may use."""
+    found = list(nodes.glob("nvidia[0-9]*"))
+    told = os.environ.get(VISIBLE)
+    if told is None:
+        return [str(index) for index in range(len(found))]
+    return [name for name in map(str.strip, told.split(",")) if name not in ("", "-1")] if found else []
+
+
+def available_cores(
+    topology: Path = Path("/sys/devices/system/cpu"), quota: Path = Path("/sys/fs/cgroup/cpu.max")
+) -> int:
+    """Physical cores this process may use: those of its CPU set, within a container's quota; at least 1."""
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    # Two hyper-threads of one core share its arithmetic units, so they count once.
+    cores = len({_core(topology / f"cpu{cpu}" / "topology", cpu) for cpu in allowed})
+    try:
+        limit, period = quota.read_text().split()
+        cores = min(cores, int(limit) // int(period))
+    except (OSError, ValueError):
+        pass  # no quota: the file is missing or says "max"
+    return max(1, cores)
+
+
+def _core(folder: Path, cpu: int) -> tuple[str, str]:
+    try:
+        return (folder / "physical_package_id").read_text().strip(), (folder / "core_id").read_text().strip()
+    except OSError:
+        return "cpu", str(cpu)

@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ..checks import DataNotFound
-from ..contract import Arrays, Description, EvaluationSet, Pixels, Split
+from ..contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
 from ..grades import FINDINGS
 from . import kept, parts, sources
 from .source import Source
@@ -93,9 +93,8 @@ def describe(name: str, scheme: str) -> Description:
     else:
         n_train, n_test = SIZES[name][_named(scheme)]
     shape = (1, side, side) if task.outline else (3, side, side)
-    return Description(
-        name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape, n_train, n_test, _ORIGINS[name], ()
-    )
+    about = name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape
+    return Description(*about, n_train, n_test, _ORIGINS[name], ())
 
 
 def parts_of(source: Source) -> np.ndarray:
@@ -125,7 +124,7 @@ def _others(sets: Iterable[str]) -> list[str]:
     return [other for each in sets if (other := each.removeprefix("shift-")) in NAMES and other != each]
 
 
-def load(name: str, scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
     """Return the only split. Raises DataNotFound, BadData."""
     return _assemble(name, scheme, None if root is None else os.fspath(root), sources.find(name, root))
 
@@ -143,24 +142,10 @@ def _assemble(name: str, scheme: str, root: str | None, source: Source) -> Split
     else:
         severe = np.flatnonzero(~known & (part != "validation"))
         rows, evaluations = {}, {"shift-severity": partial(_severe, images, source, severe, task)}
-    pixels, x = _OUTLINE if task.outline else _PIXELS, arrays["train"].x
-    return Split(
-        name,
-        VERSION,
-        0,
-        scheme,
-        "classification",
-        2,
-        arrays["train"],
-        arrays["test"],
-        pixels(x.min(0)),
-        pixels(x.max(0)),
-        validation=arrays["validation"] if len(arrays["validation"]) else None,
-        rows={own: index for own, index in rows.items() if len(index)},
-        evaluations=evaluations,
-        pixels=pixels,
-        screens=True,
-    )
+    subsets = {own: array for own, array in arrays.items() if len(array) or own != "validation"}
+    rows = {own: index for own, index in rows.items() if len(index)}
+    about, pixels = (name, VERSION, 0, scheme, 2), _OUTLINE if task.outline else _PIXELS
+    return classified(*about, subsets, rows=rows, evaluations=evaluations, pixels=pixels, screens=True)
 
 
 def _images(source: Source, scheme: str, root: str | None) -> np.ndarray:

@@ -23,7 +23,11 @@ from benchmarks.records.config import canonical_json, run_key
 from benchmarks.records.store import Store
 from benchmarks.state.checkpoints import stop_requested
 from benchmarks.suite import Suite
-from benchmarks.sweep.similar import AT_MOST, Cost, stops_early
+from benchmarks.sweep import runner
+from benchmarks.sweep.estimate import CHECKPOINT
+from benchmarks.sweep.groups import PlannedRun
+from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.similar import Cost
 
 HERE = "tests.benchmarks.fakes"
 SUITE = Suite(
@@ -82,6 +86,16 @@ METRICS = {"accuracy": SimpleNamespace(version=1), "nll": SimpleNamespace(versio
 def store(root: Path | str) -> Store:
     """A store of records with these metrics."""
     return Store(root, SUITE.metrics)
+
+
+def sweep(configs: list[dict], workers=None, *, results, state, suite=SUITE, display=None, asked=None) -> Any:
+    """A sweep over configurations."""
+    return runner.run(make_plan(configs, results, state, suite, asked or {}), workers, display)
+
+
+def pending(config: dict[str, Any], **about: Any) -> PlannedRun:
+    """A run that is missing."""
+    return PlannedRun(run_key(config), config, **about)
 
 
 def number(run: dict[str, Any]) -> float:
@@ -165,12 +179,12 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     return outcomes
 
 
-def known_cost(known: Any, group: Any, config: dict[str, Any]) -> tuple[Cost, str] | None:
-    """The cost that parts["training"]["cost"] says, in the place of :meth:`benchmarks.sweep.known.Known.cost`."""
+def known_cost(known: Any, config: dict[str, Any], same: Any) -> Cost | None:
+    """The cost that parts["training"]["cost"] says, in the place of Known.cost."""
     training = config["parts"]["training"]
     if "cost" not in training:
         return None
-    return Cost(training["cost"], training["cost"] / 10, AT_MOST if stops_early(config) else ""), "records"
+    return Cost(training["cost"], training["cost"] / 10, CHECKPOINT)
 
 
 @dataclass

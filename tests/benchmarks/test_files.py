@@ -48,7 +48,7 @@ def checkpoint(folder: Path) -> Path:
 
 
 def submission(folder: Path) -> Path:
-    jobs.write(folder / "slurm" / "1" / jobs.TODO, [])
+    jobs.write(folder / "slurm" / "1", [])
     return folder / "slurm" / "1" / jobs.TODO
 
 

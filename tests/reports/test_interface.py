@@ -15,7 +15,7 @@ from benchmarks.commands import cli
 from benchmarks.errors import UsageError
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
-from benchmarks.sweep.known import Known
+from benchmarks.sweep.estimate import Known
 from reports import interface
 from reports.coverage import coverage
 from tests.benchmarks import fakes

@@ -53,7 +53,7 @@ def running(folder: Path, configs: list[RunConfig]) -> Work:
         own = folder / str(next(turns))
 
         def sweep() -> list[ReplicaResult]:
-            found = runner.run(configs, results=own / "results", state=own / "state", suite=SUITE)
+            found = runner.run(make_plan(configs, own / "results", own / "state", SUITE))
             return [ReplicaResult({}, 0, [], reason) for reason in found.failed.values()]
 
         return sweep
@@ -72,7 +72,7 @@ def planning(folder: Path, configs: list[RunConfig]) -> Work:
         path.write_text(serialise(store.make(config, outcome.metrics, {}, outcome.provenance)))
 
     def plan() -> list[ReplicaResult]:
-        left = make_plan(configs, results, state, SUITE).groups(results, state, SUITE)
+        left = make_plan(configs, results, state, SUITE).groups
         return [ReplicaResult({}, 0, [], f"{len(left)} groups are left")] if left else []
 
     return lambda: plan

@@ -1,6 +1,6 @@
 """Submissions to SLURM: job arrays that share one list of run groups, and their outcomes.
 
-    <state>/slurm/<submission>/todo.json     the run groups
+    <state>/slurm/<submission>/todo          the SHA-256 of what follows, and the run groups as JSON
     <state>/slurm/<submission>/<job>.json    the runs in training in an array task: null before the first, [] at its end
     <state>/slurm/<submission>/over          present once no array task is left
     <state>/slurm/<submission>/logs/         scripts and logs of the array tasks, as submitit writes them
@@ -11,27 +11,23 @@ These files describe the array tasks only. Whether a run is done is decided by i
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.store import Store
-from benchmarks.state.checkpoints import peek
-from benchmarks.state.claims import Claims
-from benchmarks.state.failures import Failures
-from benchmarks.suite import resolve
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.state.checkpoints import progress
+from benchmarks.suite import Suite
+from benchmarks.sweep.groups import PlannedRun, RunGroup
 from benchmarks.sweep.slurm import queue
-from benchmarks.sweep.work import recorded
 from fvi_core.printing import message
 
-T = TypeVar("T")
-FOLDER, TODO, OVER = "slurm", "todo.json", "over"
+FOLDER, TODO, OVER = "slurm", "todo", "over"
 PREFIX = "fvi-"  # prefix of array names in the queue
 ERRORS = "_0_log.err"  # suffix that submitit appends to a job's id
 PATIENCE = 300.0  # seconds to wait for another submission
@@ -48,39 +44,32 @@ def read(folder: Path | str) -> list[RunGroup]:
     """Return the run groups of a submission. Raises SubmissionError."""
     file = Path(folder) / TODO
     try:
-        groups = [_group(told) for told in files.parse(files.read(file))]
-    except Exception as error:  # any kind of damage
+        digest, _, text = files.read(file).partition(b"\n")
+        if hashlib.sha256(text).hexdigest().encode() != digest:
+            raise ValueError("a text without its SHA-256")
+        return [_group(**told) for told in json.loads(text)]
+    except Exception as error:  # damage, or another version of the code
         reason = f"{type(error).__name__}: {message(error)}"
         raise SubmissionError(
             f"{file}: expected the run groups of a submission, found {reason}; submit again"
         ) from error
-    if not groups:
-        raise SubmissionError(f"{file}: expected the run groups of a submission, found none; submit again")
-    return groups
 
 
-def _group(told: dict[str, Any]) -> RunGroup:
-    """Return a run group from a file. Raises any exception on damaged files."""
-    runs = tuple(PendingRun(**run | {"asked": tuple(run["asked"])}) for run in told["runs"])
-    group = RunGroup(**told | {"runs": runs})
-    for word in (group.execute, group.metrics, group.measure, group.results, group.state):
-        _typed(word, str)
-    resolve(group.metrics)
-    for run in group.runs:
-        Store(group.results).path(run.config)  # raises for a configuration that is invalid
-        _typed(run.attempts, int)
-        for name in run.asked:
-            _typed(name, str)
-    if not group.runs:
-        raise ValueError("no runs")
-    return group
+def _group(runs: list[dict[str, Any]], suite: dict[str, str], **where: str) -> RunGroup:
+    known = tuple(PlannedRun(**run | {"asked": tuple(run["asked"])}) for run in runs)
+    return RunGroup(suite=Suite(**suite), runs=known, **where)
 
 
-def _typed(value: Any, kind: type[T]) -> T:
-    """Return a value of this type. Raises TypeError for another."""
-    if type(value) is not kind or (kind is str and "\0" in str(value)):
-        raise TypeError(f"{value!r} in place of a value of type {kind.__name__}")
-    return value
+def write(folder: Path, todo: Sequence[RunGroup]) -> None:
+    """Write the run groups of a submission behind the SHA-256 of their text. Raises SubmissionError."""
+    text = json.dumps([asdict(group) for group in todo])
+    try:
+        files.write(folder / TODO, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+    except OSError as error:
+        raise SubmissionError(
+            f"{folder / TODO}: cannot be written ({error.strerror or error}): make room or make the folder writable, "
+            "or choose another with --state"
+        ) from error
 
 
 def opened(state: Path | str) -> list[Path]:
@@ -121,8 +110,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
                 continue
             told = _told(own) if own else silent or "is being submitted to SLURM"
             for group in groups:
-                failures = Failures(group.state)
-                found |= {run.key: told for run in group.runs if not failures.since(run.key, run.attempts)}
+                found |= {run.key: told for run in group.runs if not group.failures.since(run.key, run.attempts)}
         return found
 
 
@@ -144,9 +132,9 @@ def close(folder: Path) -> None:
 
 def _explain(folder: Path, groups: list[RunGroup]) -> None:
     """Record failures of unfinished runs whose array tasks have all left the queue."""
-    left = {run.key: (group, run) for group in groups for run in group.runs if not recorded(group, run)}
+    left = {run.key: (group, run) for group in groups for run in group.runs if not group.recorded(run)}
     at = _at(folder)
-    Claims(Path(groups[0].state) / "claims").clear_dead(lambda holder: holder.job in at)
+    groups[0].claims.clear_dead(lambda holder: holder.job in at)
     for job, keys in at.items():
         here = [left[key] for key in keys or () if key in left]
         if here:
@@ -161,13 +149,13 @@ def _at(folder: Path) -> dict[str, list[str] | None]:
     found: dict[str, list[str] | None] = {}
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
-            keys = files.parse(files.read(path)) if re.fullmatch(r"\d+(_\d+)?", path.stem) else ""
+            keys = files.parse(files.read(path))
             if keys is None or (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
                 found[path.stem] = keys
     return found
 
 
-def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun: bool = True) -> None:
+def _tell(runs: list[tuple[RunGroup, PlannedRun]], job: str, folder: Path, begun: bool = True) -> None:
     """Record the end of an array task as the failure of its runs; runs of a cancelled task become missing again."""
     errors = folder / "logs" / f"{job}{ERRORS}"
     how = queue.end(job, errors)
@@ -178,12 +166,12 @@ def _tell(runs: list[tuple[RunGroup, PendingRun]], job: str, folder: Path, begun
     elif how.status == "TIMEOUT":
         reason = time_is_up(0.0, ", ".join(filter(None, (told, how.status, how.node))))
     for group, run in runs:
-        failure = Failures(group.state).get(run.key)
+        failure = group.failures.get(run.key)
         guessed = failure is not None and failure["attempt"] > run.attempts and failure["guess"]
         if how.status in ("CANCELLED", "COMPLETED"):  # cancelled, or its runs were made elsewhere
             if guessed:
-                Failures(group.state).clear(run.key)
-        elif guessed or not Failures(group.state).since(run.key, run.attempts):
+                group.failures.clear(run.key)
+        elif guessed or not group.failures.since(run.key, run.attempts):
             note_end(group, run, reason, errors, same=guessed)
 
 
@@ -199,12 +187,12 @@ def last_lines(file: Path) -> str:
     return "; ".join([line for line in said if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
 
 
-def note_end(group: RunGroup, run: PendingRun, reason: str, log: Path, same: bool = False) -> None:
+def note_end(group: RunGroup, run: PlannedRun, reason: str, log: Path, same: bool = False) -> None:
     """Record that a run ended with its array task, and whether it can resume; ``same``: replace a guessed reason."""
-    if peek(group.state, run.key):
+    if progress(group.state, run.key):
         reason += "; the next attempt resumes from its checkpoint"
     with contextlib.suppress(OSError):
-        Failures(group.state).write(run.config, run.key, reason, log=str(log), same=same)
+        group.failures.write(run.config, run.key, reason, log=str(log), same=same)
 
 
 @contextlib.contextmanager
@@ -233,14 +221,3 @@ def _lock(state: Path | str, patience: float) -> Iterator[bool | None]:
             files.make_folder(folder)
             mine = stack.enter_context(files.locked(folder, patience=patience))
         yield mine
-
-
-def write(path: Path, value: Any) -> None:
-    """Write JSON whole or not at all. Raises SubmissionError."""
-    try:
-        files.write(path, json.dumps(value))
-    except OSError as error:
-        raise SubmissionError(
-            f"{path}: cannot be written ({error.strerror or error}): make room or make the folder writable, "
-            "or choose another with --state"
-        ) from error

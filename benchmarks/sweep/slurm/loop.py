@@ -12,7 +12,6 @@ from pathlib import Path
 from benchmarks import files
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Holder
-from benchmarks.suite import Suite
 from benchmarks.sweep import progress, runner
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
@@ -34,24 +33,22 @@ class Diary(progress.Plain):
     def __init__(self, file: Path) -> None:
         super().__init__()
         self.notes, self.made = file, False
-        self.at: set[tuple[str, ...]] = set()
 
-    def begin(self, plan: Plan, groups: list[RunGroup], forecast: Forecast | None = None) -> None:
-        super().begin(plan, groups, forecast)
+    def begin(self, plan: Plan, forecast: Forecast) -> None:
+        super().begin(plan, forecast)
         self.write(None)
         self.begun = self.notes.stat().st_mtime  # by the clock that stamps records and checkpoints
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        if group.keys not in self.at:
-            self.at.add(group.keys)
-            self.write([key for keys in self.at for key in keys])
+        begins = group.keys not in self.forecast.running
         super().report(group, fraction, text)
+        if begins:
+            self.write([key for keys in self.forecast.running for key in keys])
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
         self.made |= any(outcome.status == "done" for outcome in outcomes)
-        self.at.discard(group.keys)
-        self.write([key for keys in self.at for key in keys])
         super().end(group, outcomes)
+        self.write([key for keys in self.forecast.running for key in keys])
 
     def write(self, keys: list[str] | None) -> None:
         """Write the file; if that fails, the end of the array task is only explained less well."""
@@ -79,18 +76,10 @@ class Loop:
         groups = jobs.read(self.folder)
         self.diary = Diary(Path(self.folder) / f"{Holder.me().job or 'here'}.json")
         self.workers = Workers(self.count, MOMENT)
-        where = groups[0]
+        runs = tuple(run for group in groups for run in group.runs)
+        plan = Plan(groups[0].results, groups[0].state, groups[0].suite, runs)
         try:
-            summary = runner.run(
-                [config for group in groups for config in group.configs],
-                self.workers,
-                results=where.results,
-                state=where.state,
-                suite=Suite(metrics=where.metrics),
-                display=self.diary,
-                groups=groups,
-                asked={run.key: run.asked for group in groups for run in group.runs},
-            )
+            summary = runner.run(plan.look(), self.workers, self.diary, groups=groups)
         except UncompletedJobError as error:  # submitit raises it after `checkpoint`, in place of a requeue
             told = message(error)
             about = told if self.progress else f"no checkpoint was written; {told}"

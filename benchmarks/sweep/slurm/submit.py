@@ -5,16 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from benchmarks import files
 from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm import jobs, queue, snapshot
-from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX, TODO, SubmissionError
+from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX, SubmissionError
 from benchmarks.sweep.slurm.loop import Loop
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.work import THREAD_VARIABLES
@@ -26,6 +24,7 @@ ENVIRONMENT = {  # one thread a process, freed memory held between steps, and no
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "FVI_OFFLINE": "1",
 }
+EXPORTS = [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
 
 
 def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
@@ -33,14 +32,17 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
 
     Raises QueueError, SubmissionError, SnapshotError.
     """
+    from submitit import SlurmExecutor
+
     largest = queue.largest_array()  # raises before anything is written if the controller does not answer
-    setup = _setup(options, state)
+    copied = snapshot.lines(snapshot.take(state / "snapshots")) if options.snapshot else []
     folder = state / FOLDER / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     for earlier in files.listdir(state / FOLDER):
         files.clear(state / FOLDER / earlier)
-    jobs.write(folder / TODO, [asdict(group) for group in todo])
+    jobs.write(folder, todo)
     try:
-        executor = _executor(folder, options, setup)
+        executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
+        executor.update_parameters(**options.parameters(PREFIX + folder.name, [*EXPORTS, *copied]))
         limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
         with executor.batch():
             made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
@@ -68,7 +70,7 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
 
     folder, tasks = state / FOLDER / "SUBMISSION", options.array(todo)
     copied = [f"# PYTHONPATH: the code as it is now, copied into {state / 'snapshots'}"] if options.snapshot else []
-    asked = options.parameters(f"{PREFIX}SUBMISSION", [*_exports(), *copied])
+    asked = options.parameters(f"{PREFIX}SUBMISSION", [*EXPORTS, *copied])
     command = f"{options.python or shlex.quote(sys.executable)} -u -m submitit.core._submit {folder / 'logs'}"
     script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **asked)
     each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
@@ -77,20 +79,3 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
         f"task{'s' * (tasks != 1)} of {each}, each for at most {duration(options.time * 60)}, with this script:",
         *("  " + line for line in script.splitlines() if line.strip()),
     ]
-
-
-def _setup(options: Options, state: Path) -> list[str]:
-    """Return the shell lines at the start of array tasks. Raises SnapshotError."""
-    return [*_exports(), *(snapshot.lines(snapshot.take(state / "snapshots")) if options.snapshot else [])]
-
-
-def _exports() -> list[str]:
-    return [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
-
-
-def _executor(folder: Path, options: Options, setup: Sequence[str]) -> Any:
-    from submitit import SlurmExecutor
-
-    executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
-    executor.update_parameters(**options.parameters(PREFIX + folder.name, setup))
-    return executor

@@ -17,6 +17,7 @@ from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import progress
+from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunOutcome
 from benchmarks.sweep.plan import make_plan
 from reports.records import Records
@@ -231,8 +232,8 @@ def lines_of(tmp_path, display, capsys) -> str:
     configs = [fakes.config(seed) for seed in range(3)]
     folders = tmp_path / "results", tmp_path / "state"
     plan = make_plan(configs, *folders, fakes.SUITE)
-    groups = plan.groups(*folders, fakes.SUITE)
-    display.begin(plan, groups)
+    groups = plan.groups
+    display.begin(plan, Forecast(groups))
     for group, status in zip(groups, ("done", "failed", "failed")):
         display.report(group, 0.5, "step 5")
         display.end(group, [RunOutcome(group.keys[0], status, "it diverged" if status == "failed" else "")])
@@ -252,9 +253,9 @@ def test_plain_progress(tmp_path, capsys):
 
 def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
-    (group,) = plan.groups(tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    (group,) = plan.groups
     display = progress.Plain(every=0)
-    display.begin(plan, [group])
+    display.begin(plan, Forecast([group]))
     for fraction in (0.5, 1.0):
         display.report(group, fraction, "making images: 2 of 19")
     told = capsys.readouterr().out

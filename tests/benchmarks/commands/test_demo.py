@@ -15,7 +15,6 @@ from benchmarks.records import provenance
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner, verify
-from benchmarks.sweep.where import Place
 from tests.benchmarks import fakes
 
 
@@ -27,7 +26,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     where = {"results": tmp_path / "results", "state": tmp_path / "state"}
-    runner.run(fakes.get("fake").runs("smoke"), suite=fakes.SUITE, **where)
+    fakes.sweep(fakes.get("fake").runs("smoke"), **where)
     made = fakes.store(tmp_path / "results")
     for record in list(made.records()):
         made.write(made.make(record["config"], record["metrics"], record["curves"], {"cpu": provenance.cpu()}))
@@ -74,7 +73,7 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
         def report(self, *_) -> None:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("benchmarks.commands.upkeep.make", lambda *_: Place())
+    monkeypatch.setattr("benchmarks.commands.upkeep.Workers", lambda *_: None)
     monkeypatch.setattr("benchmarks.commands.upkeep.progress.display", lambda **_: Stopped())
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["demo", "--results", str(store.root)])

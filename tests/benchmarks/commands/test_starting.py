@@ -15,7 +15,7 @@ from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.provenance import ROOT
 from benchmarks.sweep import hints
-from benchmarks.sweep.known import Known
+from benchmarks.sweep.estimate import Known
 from benchmarks.sweep.slurm import submit
 from tests.benchmarks import fakes
 
@@ -68,7 +68,7 @@ def test_a_sweep_begins_with_what_it_costs(say, table):
     lines = told.splitlines()
     assert status == 0 and "5 runs: 5 made now" in told, told
     assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker"
-    assert lines[1] == "  5 runs by records, training may end early in 5"
+    assert lines[1] == "  5 runs by a checkpoint, training may end early in 5"
     assert lines[2] == "5 runs: 5 missing; 5 groups of runs to train"
 
 

@@ -11,7 +11,9 @@ from benchmarks.experiment.measure import BROKEN, CHANGED, EVALUATED, UNCHANGED,
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store
 from benchmarks.state import kept
+from benchmarks.suite import Suite
 from benchmarks.sweep import runner
+from benchmarks.sweep.plan import make_plan
 from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config
 
 CASES = [
@@ -128,7 +130,7 @@ def test_a_sweep_measures_stale_records_again_without_training(trained, monkeypa
     asked = {run_key(case): {older(store, record)} for case, record in zip(CASES, records, strict=True)}
     kept.predictions_path(state, run_key(CASES[0])).unlink()
     monkeypatch.setattr("fvi_core.training.Trainer", None)
-    done = runner.run(CASES, results=store.root, state=state, asked=asked)
+    done = runner.run(make_plan(CASES, store.root, state, Suite(), asked))
     assert done.complete and sorted(done.made) == sorted(asked) and done.plan.counts["stale"] == 2
-    again = runner.run(CASES, results=store.root, state=state, asked=asked)
+    again = runner.run(make_plan(CASES, store.root, state, Suite(), asked))
     assert again.plan.counts["done"] == 2

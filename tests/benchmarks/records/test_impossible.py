@@ -278,7 +278,7 @@ from benchmarks.commands.inspection import failure_text
 from benchmarks.experiment import parameters
 from benchmarks.records import predictions
 from benchmarks.records.store import Store
-from benchmarks.state.checkpoints import Checkpoints, peek
+from benchmarks.state.checkpoints import Checkpoints, progress
 from benchmarks.state.failures import Failures
 state = Path({str(state)!r})
 (reason,) = Store({str(store.root)!r}).problems().values()
@@ -291,7 +291,7 @@ if {kind != "large"}:
     except predictions.PredictionsError as error:
         print(error)
     print(parameters.load(state, "0-0"))
-    print(Checkpoints(state).find({{"0": ""}}, {{}}), peek(state, "0-0"))
+    print(Checkpoints(state).find({{"0": ""}}, {{}}), progress(state, "0-0"))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert ended.returncode == 0, ended.stderr

@@ -18,9 +18,9 @@ from benchmarks.errors import UsageError
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
-from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, peek
+from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, progress
 from benchmarks.state.claims import Claims, Holder, Overtaken
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.work import perform
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
@@ -252,11 +252,11 @@ def test_a_holder_that_lost_its_claims_leaves_the_checkpoint_of_the_new_one_alon
 
 
 def test_peek_says_how_far_a_run_has_come(kept, tmp_path):
-    assert peek(tmp_path, KEYS[1]) == "checkpoint at epoch 3 of 20" and peek(tmp_path, "0" * 16) is None
+    assert str(progress(tmp_path, KEYS[1])) == "checkpoint at epoch 3 of 20" and progress(tmp_path, "0" * 16) is None
     deep, wrong = b"sum\n" + b"[" * 10**5 + b"\n", b'sum\n{"epoch": "\\ud800", "epochs": 1e999}\n'
     for damage in (b"", b"PK\x03\x04\n\xff\xfe\n", b"sum\n[]\n", deep, wrong):
         file(kept).write_bytes(damage)
-        assert peek(tmp_path, KEYS[1]) is None
+        assert progress(tmp_path, KEYS[1]) is None
 
 
 def test_a_restored_trainer_leaves_the_state_that_it_was_given_alone():
@@ -301,8 +301,8 @@ def saving(configs, *, state, report):
 def left_by(tmp_path, do: str) -> list[int]:
     """The seeds of a group's runs whose checkpoint is there when it is over."""
     configs = [fakes.config(seed, do=do) for seed in range(2)]
-    folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
-    group = RunGroup(tuple(map(PendingRun, configs)), f"{__name__}:saving", fakes.SUITE.metrics, **folders)
+    suite = replace(fakes.SUITE, execute=f"{__name__}:saving")
+    group = RunGroup(str(tmp_path / "results"), str(tmp_path / "state"), suite, tuple(map(fakes.pending, configs)))
     try:
         perform(group, lambda *_: None)
     except KeyboardInterrupt:
@@ -337,7 +337,7 @@ def test_a_run_that_another_sweep_has_made_needs_no_checkpoint(tmp_path):
     Checkpoints(tmp_path / "state").save(
         ABOUT | {"keys": [training_key(fakes.config(0))]}, [run_key(fakes.config(0))], {}
     )
-    folders = {"results": str(tmp_path / "results"), "state": str(tmp_path / "state")}
-    group = RunGroup((PendingRun(fakes.config(0)),), fakes.SUITE.execute, fakes.SUITE.metrics, **folders)
+    runs = (fakes.pending(fakes.config(0)),)
+    group = RunGroup(str(tmp_path / "results"), str(tmp_path / "state"), fakes.SUITE, runs)
     assert [outcome.status for outcome in perform(group, lambda *_: None)] == ["found"]
     assert names(tmp_path / "state" / "checkpoints") == []

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks import files
 from benchmarks.commands import inspection
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.state import kept
-from benchmarks.state.checkpoints import Checkpoints, peek
+from benchmarks.state.checkpoints import Checkpoints, progress
 from benchmarks.state.claims import ClaimError, Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import runner
@@ -45,7 +46,7 @@ def whole(tmp_path_factory) -> Path:
     """A folder with a run that is done, one that was begun by a process that died, one that failed on a cluster."""
     folder = tmp_path_factory.mktemp("whole")
     results, state = folder / "results", folder / "state"
-    assert runner.run(RUNS[:1], results=results, state=state, suite=fakes.SUITE).complete
+    assert fakes.sweep(RUNS[:1], results=results, state=state).complete
     predictions.save(
         kept.predictions_path(state, DONE), {"test": predictions.RegressionPredictions([[0.0, 1.0]], 0.1, [0.0, 1.0])}
     )
@@ -56,12 +57,12 @@ def whole(tmp_path_factory) -> Path:
     (state / "checkpoints").mkdir(exist_ok=True)
     (state / "checkpoints" / "0.ckpt").write_bytes(hashlib.sha256(line).hexdigest().encode() + b"\n" + line)
     (state / "checkpoints" / CLAIMED).symlink_to("0.ckpt")
-    groups = make_plan(RUNS, results, state, fakes.SUITE).groups(results, state, fakes.SUITE)
+    groups = make_plan(RUNS, results, state, fakes.SUITE).groups
     for group in groups:
         log_path(group, group.keys[0]).write_text("training\n")
     Failures(state).write(RUNS[2], FAILED, "it diverged", "Traceback", str(log_path(groups[-1], FAILED)))
-    jobs.write(state / "slurm" / "1" / jobs.TODO, [asdict(group) for group in groups])
-    jobs.write(state / "slurm" / "1" / "7_0.json", [CLAIMED])
+    jobs.write(state / "slurm" / "1", groups)
+    files.write(state / "slurm" / "1" / "7_0.json", json.dumps([CLAIMED]))
     return folder
 
 
@@ -74,8 +75,8 @@ def copies(whole, tmp_path, monkeypatch) -> Callable[[int], Path]:
     def copy(number: int) -> Path:
         made = tmp_path / str(number)
         shutil.copytree(whole, made, symlinks=True)
-        for told in made.glob("state/*/*/*.json"):  # the run groups of an array task name their folders
-            told.write_text(told.read_text().replace(str(whole), str(made)))
+        submission, folders = made / "state" / "slurm" / "1", {name: str(made / name) for name in ("results", "state")}
+        jobs.write(submission, [replace(group, **folders) for group in jobs.read(submission)])
         return made
 
     return copy
@@ -111,7 +112,7 @@ def look(folder: Path, path: Path) -> None:
     queued = jobs.pending(state)
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
     assert plan.runs[0].status == "done"
-    told = [inspection.plan_text(plan, plan.groups(results, state, fakes.SUITE))]
+    told = [inspection.plan_text(plan)]
     told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE, queued)[0])
     told += [inspection.failure_text(found) for key in KEYS if (found := Failures(state).get(key))]
     assert all(map(str.encode, told)), "all of it can be printed"
@@ -125,7 +126,10 @@ def look(folder: Path, path: Path) -> None:
                 and set(kinds.values()) == {str}
             ), failure
             assert failure["attempt"] > 0 and failure["config"] in (None, config)
-        assert peek(state, key) in (None, "checkpoint at epoch 1 of 2") or area_of(folder, path) == "checkpoints"
+        assert (
+            str(progress(state, key)) in ("None", "checkpoint at epoch 1 of 2")
+            or area_of(folder, path) == "checkpoints"
+        )
         if area_of(folder, path) == "checkpoints":
             Checkpoints(state).find({key: "f"}, MADE)
     for submission in jobs.opened(state):
@@ -152,7 +156,7 @@ def sweep(folder: Path, path: Path) -> None:
     for key in KEYS:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.utime(state / "claims" / key, (0, 0), follow_symlinks=False)
-    summary = attempt(path, lambda: runner.run(RUNS, results=results, state=state, suite=fakes.SUITE))
+    summary = attempt(path, lambda: fakes.sweep(RUNS, results=results, state=state))
     for reason in summary.failed.values() if summary else ():
         assert str(path) in reason, f"{reason} does not name {path}"
     store = fakes.store(results)
@@ -260,7 +264,7 @@ def test_a_sweep_waits_for_a_claim_that_it_cannot_read_only_until_that_is_old(tm
 
     folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
     with soon():
-        summary = runner.run(RUNS, suite=fakes.SUITE, display=Display(), **folders)
+        summary = fakes.sweep(RUNS, display=Display(), **folders)
     assert summary.complete and len(summary.made) == len(RUNS)
     assert said == ([] if text == "?" else ["waiting for 1 runs that another sweep is making"])
 
@@ -272,9 +276,9 @@ def test_a_run_whose_files_are_in_the_way_fails_with_their_names(tmp_path, where
     (path / "full").mkdir(parents=True)
     folders = {"results": tmp_path / "results", "state": state}
     with soon():
-        summary = runner.run(stack, suite=fakes.SUITE, **folders)
+        summary = fakes.sweep(stack, **folders)
     stopped = stack[1:2] if "claims" in where else stack  # the runs of a stack share one log
     assert summary.failed.keys() == set(map(run_key, stopped))
     assert all(reason.startswith(f"{path}: ") and "delete" in reason for reason in summary.failed.values())
     shutil.rmtree(path)
-    assert runner.run(stack, suite=fakes.SUITE, **folders).complete
+    assert fakes.sweep(stack, **folders).complete

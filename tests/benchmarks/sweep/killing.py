@@ -18,6 +18,7 @@ from benchmarks.records.store import Store
 from benchmarks.state import checkpoints
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
+from benchmarks.sweep.plan import make_plan
 from benchmarks.tables import Recipe
 from tests.configs import make_config
 
@@ -70,6 +71,6 @@ def sweep(folder: Path, event: str = "", fatal: int = 0) -> None:
 
     sys.addaudithook(touch)
     folders = {"results": folder / "results", "state": folder / "state"}
-    summary = runner.run(table(), suite=SUITE, **folders)
+    summary = runner.run(make_plan(table(), **folders, suite=SUITE))
     (folder / f"made-{os.getpid()}.json").write_text(json.dumps({"made": summary.made, "touched": touched}))
     assert summary.complete, summary

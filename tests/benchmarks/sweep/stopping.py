@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.work import perform
 from tests.benchmarks import fakes
 
@@ -46,12 +46,12 @@ def main(file: str) -> None:
     """Do the group in a file, and write what became of its runs beside it. Unless it trains half, stop at every record
     and failure: when it is on disk, but has not got its name."""
     told = json.loads(Path(file).read_text())
-    group = RunGroup(**told | {"runs": tuple(PendingRun(**run) for run in told["runs"])})
+    group = jobs._group(**told)
     sync = os.fsync
 
     def fsync(handle: int) -> None:
         sync(handle)
-        if stat.S_ISREG(os.fstat(handle).st_mode) and not group.execute.endswith(":training"):
+        if stat.S_ISREG(os.fstat(handle).st_mode) and not group.suite.execute.endswith(":training"):
             stop()
 
     os.fsync = fsync

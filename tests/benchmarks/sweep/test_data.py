@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.commands import sweeping
@@ -98,11 +100,12 @@ def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys, monke
     taken = []
     monkeypatch.setattr(submit, "submit", lambda groups, options, state: taken.extend(groups) or ["submitted"])
     plan = make_plan([*THERE, *LACKING], *folders, fakes.SUITE)
-    waiting = {run.key: run.note for run in plan.waiting(data.look(plan).notes).select(WAITING)}
-    assert sweeping.run([*THERE, *LACKING], Options(), *folders, fakes.SUITE, False, waiting=waiting) == 3
+    plan = plan.waiting(data.look(plan).notes)
+    assert sweeping.run(plan, Options(), wait=False) == 3
     assert {config["dataset"]["name"] for group in taken for config in group.configs} == {"digits"}
     assert "5 runs: 2 missing, 3 waiting for data" in capsys.readouterr().out
-    assert sweeping.run(LACKING, Options(), *folders, fakes.SUITE, False, waiting=waiting) == 1, "nothing is on its way"
+    alone = replace(plan, runs=tuple(plan.select(WAITING)))
+    assert sweeping.run(alone, Options(), wait=False) == 1, "nothing is on its way"
 
 
 def test_done_runs_need_no_data_and_failed_ones_do(folders):
@@ -116,7 +119,7 @@ def test_done_runs_need_no_data_and_failed_ones_do(folders):
     assert plan.waiting(found.notes).counts == {"done": 1, WAITING: 2} | dict.fromkeys(
         ("running", "queued", "failed", "stale", "missing"), 0
     )
-    assert plan.waiting(found.notes).groups(*folders, fakes.SUITE) == []
+    assert plan.waiting(found.notes).groups == []
 
 
 def test_a_data_set_that_nobody_knows_is_left_to_the_run(folders):

@@ -6,12 +6,14 @@ import pytest
 
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.forecast import Forecast
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.sweep.groups import RunGroup
 from tests.benchmarks import fakes
 
 
 def group(method="MAP", seed=0, runs=1, **training):
-    return RunGroup(tuple(PendingRun(fakes.config(seed + i, method, **training)) for i in range(runs)), "", "", "", "")
+    return RunGroup(
+        "", "", fakes.SUITE, tuple(fakes.pending(fakes.config(seed + i, method, **training)) for i in range(runs))
+    )
 
 
 def forecast(costs, workers=1):

@@ -69,7 +69,7 @@ def sweep(tmp_path):
 
     def make(runs=RUNS, display=None, suite=fakes.SUITE):
         folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
-        return runner.run(runs, suite=suite, display=display, **folders)
+        return fakes.sweep(runs, suite=suite, display=display, **folders)
 
     return make
 
@@ -112,12 +112,12 @@ def test_a_run_that_finds_no_room_is_trained_once_by_several_workers(mount, tmp_
     filler = fill(mount(tmp_path / "results"))
     folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
     runs = [fakes.config(seed, seconds=0.5 * (seed + 1)) for seed in range(3)]
-    summary = runner.run(runs, Workers(2), suite=fakes.SUITE, **folders)
+    summary = fakes.sweep(runs, Workers(2), **folders)
     assert len(summary.unsaved) == 3 and not summary.failed and not summary.made
     assert len((tmp_path / "state" / "trained").read_text().splitlines()) == 3
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"]
     filler.unlink()
-    assert len(runner.run(runs, Workers(2), suite=fakes.SUITE, **folders).made) == 3
+    assert len(fakes.sweep(runs, Workers(2), **folders).made) == 3
     assert not Failures(tmp_path / "state").keys()
 
 

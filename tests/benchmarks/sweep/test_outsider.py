@@ -152,7 +152,7 @@ def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(fold
         ]
         plan = make_plan(configs, results, state, Suite(), asked=asked_metrics([table], None))
         assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
-        (group,) = plan.groups(results, state, Suite())
+        (group,) = plan.groups
     with forgotten():  # as a worker, which has looked up nothing yet
         (outcome,) = perform(group, lambda fraction, told="": None)
     assert outcome.status == "done"

@@ -11,6 +11,7 @@ from benchmarks.records.config import run_key
 from benchmarks.records.form import NewerRecord
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
+from benchmarks.sweep import begin
 from benchmarks.sweep import plan as planning
 from tests.benchmarks import fakes
 
@@ -52,7 +53,7 @@ def test_every_status_is_counted(folders, monkeypatch):
     assert "process" in plan.runs[3].note
     (problem,) = plan.problems
     assert run_key(configs[4]) in problem and "delete it" in problem
-    todo = [key for group in plan.groups(results, state, fakes.SUITE) for key in group.keys]
+    todo = [key for group in plan.groups for key in group.keys]
     assert todo == [run_key(configs[i]) for i in (2, 4, 5, 6, 7)]
 
 
@@ -67,7 +68,7 @@ def test_a_newer_record_is_not_planned_over(folders):
 
 def test_runs_are_stacked_up_to_the_limit(folders):
     configs = [fakes.config(seed, method=m, stack=3) for m in ("MAP", "GP") for seed in range(4)]
-    groups = planning.make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    groups = planning.make_plan(configs, *folders, fakes.SUITE).groups
     assert [(group.configs[0]["method"], [c["seed"] for c in group.configs]) for group in groups] == [
         ("MAP", [0, 1, 2]),
         ("MAP", [3]),
@@ -81,16 +82,16 @@ def test_long_groups_come_first(folders):
     configs.append(fakes.config(method="five draws", epochs=20, samples=5))
     configs[-1]["parts"]["family"] = {"name": "mean_field"}  # a point would evaluate one network at each step
     configs.append(fakes.config(method="chains", samples=10, warmup=5, thinning=2, leapfrogs=50))
-    groups = planning.make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    groups = planning.make_plan(configs, *folders, fakes.SUITE).groups
     assert [group.configs[0]["method"] for group in groups] == ["chains", "d", "five draws", "b", "a", "c"]
 
 
 def test_a_table_is_expanded_in_its_protocol(folders):
-    table = fakes.get("fake")
-    assert len(planning.table_runs([table, table], None, None)) == 10
-    assert [c["seed"] for c in planning.table_runs([table], "paper", [3, 7])] == [3]
+    assert len(begin.choose(["fake", "fake-slow"], suite=fakes.SUITE).configs) == 5 + 12
+    chosen = begin.choose("fake", "paper", [3, 7], suite=fakes.SUITE)
+    assert [config["seed"] for config in chosen.configs] == [3]
     with pytest.raises(UnknownName, match="did you mean 'paper'"):
-        planning.table_runs([table], "papr", None)
+        begin.choose("fake", "papr", suite=fakes.SUITE)
 
 
 def test_only_some_methods_and_data_sets():
@@ -143,5 +144,5 @@ def test_seeds_that_mean_nothing(text):
 def test_a_group_is_plain_data(folders):
     import json
 
-    (group,) = planning.make_plan([fakes.config()], *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    (group,) = planning.make_plan([fakes.config()], *folders, fakes.SUITE).groups
     assert [run["config"] for run in json.loads(json.dumps(dataclasses.asdict(group)))["runs"]] == [fakes.config()]

@@ -33,13 +33,8 @@ def sweep(tmp_path):
     """Run configurations in a folder of this test."""
 
     def run(configs, workers=None, **options):
-        options = {
-            "results": tmp_path / "results",
-            "state": tmp_path / "state",
-            "suite": fakes.SUITE,
-            **options,
-        }
-        return runner.run(configs, workers, **options)
+        options = {"results": tmp_path / "results", "state": tmp_path / "state", **options}
+        return fakes.sweep(configs, workers, **options)
 
     return run
 

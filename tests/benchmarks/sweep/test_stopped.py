@@ -18,7 +18,7 @@ import pytest
 from benchmarks.records.provenance import ROOT
 from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.work import perform, settle
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import stopping
@@ -34,9 +34,9 @@ class Stopped:
     def __init__(self, folder: Path, execute: str) -> None:
         self.folder, self.state = folder, folder / "state"
         self.state.mkdir(parents=True)
-        runs = tuple(PendingRun(fakes.config(seed, stack=RUNS)) for seed in range(RUNS))
-        where = {"results": str(folder / "results"), "state": str(self.state), "metrics": fakes.SUITE.metrics}
-        self.group = RunGroup(runs, f"{stopping.HERE}:{execute}", **where)
+        runs = tuple(fakes.pending(fakes.config(seed, stack=RUNS)) for seed in range(RUNS))
+        suite = replace(fakes.SUITE, execute=f"{stopping.HERE}:{execute}")
+        self.group = RunGroup(str(folder / "results"), str(self.state), suite, runs)
         self.file = folder / "group.json"
         self.file.write_text(json.dumps(asdict(self.group)))
         self.claims = Claims(self.state / "claims")
@@ -67,7 +67,7 @@ class Stopped:
         """Make a run here; what became of it."""
         tried = Failures(self.state).attempts(self.group.keys[run])
         runs = (replace(self.group.runs[run], attempts=tried),)
-        group = replace(self.group, execute=f"{stopping.HERE}:made", runs=runs)
+        group = replace(self.group, suite=replace(fakes.SUITE, execute=f"{stopping.HERE}:made"), runs=runs)
         (outcome,) = perform(group, lambda *_: None)
         return outcome.status
 

@@ -11,20 +11,13 @@ import pytest
 from benchmarks.commands import upkeep
 from benchmarks.errors import UsageError
 from benchmarks.sweep import verify
-from benchmarks.sweep.runner import run
 from tests.benchmarks import fakes
 
 
 @pytest.fixture
 def store(tmp_path):
     """Five records of the fakes."""
-    run(
-        [fakes.config(seed) for seed in range(5)],
-        None,
-        results=tmp_path / "results",
-        state=tmp_path / "state",
-        suite=fakes.SUITE,
-    )
+    fakes.sweep([fakes.config(seed) for seed in range(5)], results=tmp_path / "results", state=tmp_path / "state")
     return fakes.store(tmp_path / "results")
 
 
@@ -118,7 +111,8 @@ def test_rows_and_curves_by_a_score_that_only_one_knows_are_left_out():
     ("AMD EPYC", "AMD EPYC (family 25, model 1, stepping 1)", False), ("AMD EPYC", "AMD EPYC", True),
 ])  # fmt: skip
 def test_models_of_processors(one, other, same):
-    assert verify.same_processor(one, other) == same
+    made = [record(provenance={"cpu": cpu}) for cpu in (one, other)]
+    assert verify.Remade(*made, "different").alarming == same
 
 
 def test_the_sample_is_random_repeatable_and_of_short_trainings(store):

@@ -16,11 +16,11 @@ from benchmarks.errors import UnknownName, UsageError
 from benchmarks.records.config import run_key
 from benchmarks.state.claims import Claims, Holder, _process
 from benchmarks.state.failures import Failures
-from benchmarks.sweep import where, work
-from benchmarks.sweep.cores import available_cores, available_devices
+from benchmarks.sweep import begin, work
 from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.stopping import stoppable
-from benchmarks.sweep.workers import Workers, WorkersError, death
+from benchmarks.sweep.workers import Workers, WorkersError, available_cores, available_devices, death
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import live, put
 
@@ -31,7 +31,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def groups(configs, folders):
-    return make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    return make_plan(configs, *folders, fakes.SUITE).groups
 
 
 def nothing(*_):
@@ -342,13 +342,12 @@ def test_gpus_are_those_that_this_process_may_use(tmp_path, monkeypatch):
 
 
 def test_the_names_make_places():
-    assert where.make("inprocess").workers is None and where.make("inprocess").size == 1
-    assert where.make("pool", 3).size == 3 and where.make("pool").size == Workers().count
-    assert where.make("slurm").outlives and not where.make("pool").outlives
+    assert begin.place("inprocess") is None and begin.place("slurm") == Options()
+    assert begin.place("pool", 3).count == 3 and begin.place("pool").count == Workers().count
     with pytest.raises(UnknownName, match="did you mean 'pool'"):
-        where.make("pol")
+        begin.place("pol")
     with pytest.raises(UsageError, match="--workers is 0"):
-        where.make("pool", 0)
+        begin.place("pool", 0)
 
 
 def test_deaths_in_words():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import pwd
-from dataclasses import asdict
 
 import pytest
 
+from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import run_key
 from benchmarks.state.claims import Claims, Holder
@@ -45,16 +46,16 @@ def folders(tmp_path):
 
 def groups(folders, n=4, do="work", stack=1):
     configs = [fakes.config(seed, do=do, stack=stack) for seed in range(n)]
-    return make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    return make_plan(configs, *folders, fakes.SUITE).groups
 
 
 def submitted(folders, todo, name="1", **at):
     """A submission, and what its array tasks were at, by the number of each: _0=[...]."""
     made = folders[1] / "slurm" / name
-    jobs.write(made / jobs.TODO, [asdict(group) for group in todo])
+    jobs.write(made, todo)
     (made / "logs").mkdir(exist_ok=True)
     for number, keys in at.items():
-        jobs.write(made / f"7{number}.json", keys)
+        files.write(made / f"7{number}.json", json.dumps(keys))
         (made / "logs" / f"7{number}_0_log.err").touch()
     return made
 
@@ -67,37 +68,30 @@ def test_run_groups_come_back_from_disk_as_they_were(folders):
     todo = groups(folders)
     made = submitted(folders, todo)
     assert jobs.read(made) == todo
-    (made / jobs.TODO).write_text("[{")
-    with pytest.raises(jobs.SubmissionError, match="todo.json"):
-        jobs.read(made)
 
 
-CHANGES = {
-    "no groups": lambda groups: groups.clear(),
-    "no group": lambda groups: groups.append(7),
-    "no runs": lambda groups: groups[0].update(runs=[]),
-    "no run": lambda groups: groups[0].update(runs=[7]),
-    "no configuration": lambda groups: groups[0]["runs"][0].update(config={"seed": 1}),
-    "no count": lambda groups: groups[0]["runs"][0].update(attempts="0"),
-    "no metric": lambda groups: groups[0]["runs"][0].update(asked=[7]),
-    "no folder": lambda groups: groups[0].update(state=None),
-    "a name of no folder": lambda groups: groups[0].update(results="a\0b"),
-    "no metrics": lambda groups: groups[0].update(metrics="benchmarks.metrics:NONE"),
-    "no module": lambda groups: groups[0].update(metrics="benchmarks.none:METRICS"),
-    "no name": lambda groups: groups[0].update(metrics="text"),
-    "more": lambda groups: groups[0].update(more=1),
+DAMAGES = {
+    "no text": lambda text: b"",
+    "half": lambda text: text[: len(text) // 2],
+    "another attempt": lambda text: text.replace(b'"attempts": 0', b'"attempts": 1'),
+    "groups of another version": lambda text: _signed(text.partition(b"\n")[2].replace(b'"attempts"', b'"tries"')),
+    "no groups": lambda text: _signed(b"[7]"),
+    "no JSON": lambda text: _signed(b"[{"),
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_changed_groups_are_named_and_spoil_no_look_at_the_queue(change, folders, slurm):
+def _signed(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode() + b"\n" + text
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_changed_groups_are_named_and_spoil_no_look_at_the_queue(damage, folders, slurm):
     (first, *_) = groups(folders)
-    work.perform(first, lambda *_: None)  # with a record, all of a run group is read
     made = submitted(folders, [first], _0=list(first.keys))
-    told = json.loads((made / jobs.TODO).read_text())
-    CHANGES[change](told)
-    (made / jobs.TODO).write_text(json.dumps(told))
-    expected = "todo.json: expected the run groups of a submission, found .*; submit again"
+    whole = (made / jobs.TODO).read_bytes()
+    (made / jobs.TODO).write_bytes(DAMAGES[damage](whole))
+    assert (made / jobs.TODO).read_bytes() != whole
+    expected = "todo: expected the run groups of a submission, found .*; submit again"
     with pytest.raises(jobs.SubmissionError, match=expected):
         jobs.read(made)
     assert jobs.pending(folders[1]) == {} and not Failures(folders[1]).keys()

@@ -9,7 +9,6 @@ import pickle
 import signal
 import threading
 import time
-from dataclasses import asdict
 
 import pytest
 
@@ -34,9 +33,9 @@ def ended(tmp_path, monkeypatch):
     monkeypatch.setattr(stopping, "_asked", -math.inf)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR2, signal.SIGTERM)}
     folders = tmp_path / "results", tmp_path / "state"
-    groups = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    groups = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).groups
     folder = folders[1] / "slurm" / "1"
-    jobs.write(folder / jobs.TODO, [asdict(group) for group in groups])
+    jobs.write(folder, groups)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     made = loop.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
 
@@ -88,9 +87,9 @@ def test_what_it_is_at_is_noted_until_its_good_end(tmp_path, monkeypatch):
     before = signal.getsignal(signal.SIGTERM)
     folders = tmp_path / "results", tmp_path / "state"
     configs = [fakes.config(seed, do=do) for seed, do in enumerate(("raise", "work", "work"))]
-    groups = make_plan(configs, *folders, fakes.SUITE).groups(*folders, fakes.SUITE)
+    groups = make_plan(configs, *folders, fakes.SUITE).groups
     folder = folders[1] / "slurm" / "1"
-    jobs.write(folder / jobs.TODO, [asdict(group) for group in groups])
+    jobs.write(folder, groups)
     seen, write = [], loop.Diary.write
     monkeypatch.setattr(loop.Diary, "write", lambda self, keys: seen.append(keys) or write(self, keys))
     made = loop.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
@@ -111,9 +110,9 @@ def test_an_array_task_makes_runs_with_their_own_metrics_and_none_that_has_faile
     folders = tmp_path / "results", tmp_path / "state"
     configs = [fakes.config(seed, stack=3) for seed in range(3)]
     asked = dict(zip(map(run_key, configs), [{"ece"}, {"accuracy"}, {"nll"}]))
-    (group,) = make_plan(configs, *folders, fakes.SUITE, asked=asked).groups(*folders, fakes.SUITE)
+    (group,) = make_plan(configs, *folders, fakes.SUITE, asked=asked).groups
     folder = folders[1] / "slurm" / "1"
-    jobs.write(folder / jobs.TODO, [asdict(group)])
+    jobs.write(folder, [group])
     (same,) = jobs.read(folder)
     assert [(run.config, set(run.asked)) for run in same.runs] == [(c, asked[run_key(c)]) for c in configs]
     Failures(folders[1]).write(configs[0], group.keys[0], "it diverged")

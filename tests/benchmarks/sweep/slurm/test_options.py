@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.errors import UsageError
-from benchmarks.sweep.groups import PendingRun, RunGroup
+from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.slurm.options import Options, load, minutes
 from tests.benchmarks import fakes
 
@@ -102,7 +102,7 @@ def test_what_sbatch_gets(tmp_path):
 def groups(n, network="mlp", runs=1):
     config = fakes.config()
     config["parts"]["network"] = {"name": network}
-    return [RunGroup((PendingRun(config),) * runs, "", "", "", "") for _ in range(n)]
+    return [RunGroup("", "", fakes.SUITE, (fakes.pending(config),) * runs) for _ in range(n)]
 
 
 @pytest.mark.parametrize(

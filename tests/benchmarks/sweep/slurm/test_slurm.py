@@ -61,11 +61,11 @@ def wait(condition, seconds=240, every=0.1):
 
 def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
     """The plan as it was before, and the receipt."""
-    return sweeping.submit(configs, options, *folders, suite)
+    return sweeping.submit(make_plan(configs, *folders, suite), options)
 
 
 def follow(configs, folders, suite=fakes.SUITE):
-    return {run.key: run for run in sweeping.follow(configs, *folders, suite).runs}
+    return {run.key: run for run in sweeping.follow(make_plan(configs, *folders, suite)).runs}
 
 
 def array_of(receipt):
@@ -100,7 +100,7 @@ def test_array_tasks_give_the_metrics_of_one_process(folders, tmp_path):
     plan, receipt = submit(configs, folders, alone, REAL)
     assert len(plan.select("missing")) == 40 and array_of(receipt)[0] == 8
     assert {run.status for run in follow(configs, folders, alone).values()} == {"done"}
-    runner.run(configs, results=tmp_path / "here", state=tmp_path / "here-state")
+    runner.run(make_plan(configs, tmp_path / "here", tmp_path / "here-state", Suite()))
     assert metrics(folders[0], configs) == metrics(tmp_path / "here", configs)
     about = Store(folders[0]).get(configs[0])["provenance"]
     assert about["commit"] == provenance.code()[0] and len(os.listdir(folders[1] / "snapshots")) == 1
@@ -212,7 +212,7 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(how, folders, tmp_path, 
     assert record["provenance"]["resumed"] >= 1
     assert "going on from the checkpoint" in (folders[1] / "logs" / f"{key}.log").read_text()
     monkeypatch.delenv("FVI_CHECKPOINT_SECONDS")
-    runner.run([config], results=tmp_path / "here", state=tmp_path / "here-state")
+    runner.run(make_plan([config], tmp_path / "here", tmp_path / "here-state", Suite()))
     assert metrics(folders[0], [config]) == metrics(tmp_path / "here", [config])
     assert not os.listdir(folders[1] / "checkpoints") or os.listdir(folders[1] / "checkpoints") == [".lock"]
 
@@ -275,5 +275,5 @@ def test_a_run_that_misses_data_fails_at_once_and_says_what_to_do(folders, tmp_p
 
 def _epoch(folders, key):
     """How far the checkpoint of a run has come."""
-    told = checkpoints.peek(folders[1], key) or "checkpoint at epoch 0 of none"
-    return int(told.split()[3])
+    found = checkpoints.progress(folders[1], key)
+    return found.epoch if found else 0
