@@ -209,10 +209,12 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         out: Annotated[Path, typer.Option("--out", help="folder of the site")] = OUT / "page",
     ) -> None:
         """Make a site of all tables, methods and figures. It opens from its files, without a server or a network."""
-        from reports.page.site import write
+        from reports.page.site import API, write
 
         made = write(suite, Records(results, state), out)
         print(f"{made.pages} pages, {made.bytes / 1e6:.1f} MB: {_shown(made.start)}")
+        if not (out / API).exists():
+            print("The site has no link to the library's functions: make docs page writes their pages and links them.")
         if made.warning:
             print(made.warning)
         _end(made.problems)

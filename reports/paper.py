@@ -63,6 +63,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
   \usebox{\figurebox}}
 % A figure that stays below its heading, on the same page.
 \makeatletter
+\setlength{\@fptop}{0pt}
 \newenvironment{withheading}{\par\bigskip\noindent\begin{minipage}{\linewidth}\def\@captype{figure}}{\end{minipage}\par}
 \makeatother
 """

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.markers import MarkerStyle
+from matplotlib.transforms import Affine2D
 
 Marker = str | tuple[int, int, int]
 DASHES = (0, (1, 1, 4, 1))
@@ -115,6 +117,17 @@ def line(method: str) -> Look:
 def tint(method: str) -> tuple[float, ...]:
     """Return a method's colour mixed with white, on which a black edge is visible for every colour."""
     return tuple(1 - TINT * (1 - part) for part in to_rgb(colour(method)))
+
+
+def outline(method: str) -> tuple[str, str, bool]:
+    """Return colour and marker of a method for the site, and whether the marker is hollow, as where its line is broken.
+
+    The marker is the path of an SVG element whose box is -6 to 6.
+    """
+    colour, marker = _method(method)
+    drawn = MarkerStyle(marker)
+    (shape,) = drawn.get_path().transformed(drawn.get_transform() + Affine2D().scale(8, -8)).to_polygons()
+    return to_hex(colour), "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in shape[:-1]) + "Z", _line(method) != "-"
 
 
 def in_function_space(method: str) -> bool:

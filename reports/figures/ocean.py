@@ -10,7 +10,7 @@ from reports.figures.looks import GREY, RED
 from reports.figures.parts import dot, label_edges
 from reports.figures.style import PAGE, head, legend, plt
 
-QUANTITIES = {"speed": ("norm of the mean (m/s)", "viridis"), "error": ("squared error (m²/s²)", "magma")}
+QUANTITIES = {"speed": ("speed (m/s)", "viridis"), "error": ("error² (m²/s²)", "magma")}
 ARROWS = 3  # an arrow for every so many points of the grid
 CUT = 2.0  # end of the colour scale, in medians over methods of their largest value
 

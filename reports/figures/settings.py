@@ -39,7 +39,7 @@ def lengths(runs: Runs) -> Canvas:
     if np.ptp(every) > 50:
         axis.set_yscale("symlog", linthresh=1.0)
     axis.set(xlabel={"passes": "passes over the training images"}.get(unit, unit), xscale="log")
-    axis.set_ylabel("validation expected log-likelihood")
+    axis.set_ylabel("validation expected\nlog-likelihood")
     legend_below(figure, axis)
     head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
     return figure

@@ -188,6 +188,17 @@ def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[st
     return lines
 
 
+def balanced(figure: Canvas, words: str, points: float, inches: float) -> list[str]:
+    """Break words as `wrapped`, into lines of about the same length."""
+    lines = wrapped(figure, words, points, inches)
+    for share in (0.9, 0.8, 0.7, 0.6):
+        closer = wrapped(figure, words, points, share * inches)
+        if len(closer) > len(lines):
+            break
+        lines = closer
+    return lines
+
+
 def _fold(figure: Canvas, width: float) -> None:
     """Break titles and axis labels that are wider than their panels."""
     for axis in figure.axes:
@@ -196,7 +207,7 @@ def _fold(figure: Canvas, width: float) -> None:
             continue
         inches = width / place.get_gridspec().ncols - BESIDE
         for text in (axis.title, axis.xaxis.label):
-            lines = (wrapped(figure, line, float(text.get_fontsize()), inches) for line in text.get_text().split("\n"))
+            lines = (balanced(figure, line, float(text.get_fontsize()), inches) for line in text.get_text().split("\n"))
             text.set_text("\n".join(line for folded in lines for line in folded))
 
 

@@ -64,7 +64,7 @@ def moons(runs: Runs) -> Canvas:
             bar = part.colorbar(image, ax=list(row), label=name, aspect=12, pad=0.02, ticks=limits, format="%.2g")
             bar.outline.set_visible(False)
         axes[-1, 0].set_axis_on()  # one panel labels the axes of all
-        axes[-1, 0].set(xlabel="$x_1$", ylabel="$x_2$", xticks=[], yticks=[])
+        axes[-1, 0].set(xlabel="x₁", ylabel="x₂", xticks=[], yticks=[])
         for axis, label in zip(axes[0], labels[band * across :]):
             axis.set_title(textwrap.fill(label, max(int(15 * side), 10)))
     if points:
@@ -135,4 +135,6 @@ def _moon_points(axis: Axes, points: tuple[np.ndarray, np.ndarray] | None) -> No
     if points:
         for label, face in enumerate(CLASSES):
             x, y = points[0][points[1] == label].T
-            axis.scatter(x, y, 4, facecolor=face, edgecolor="black", linewidths=0.3)
+            axis.scatter(
+                x, y, 6, facecolor=face, edgecolor=CLASSES[1 - label], linewidths=0.3
+            )  # seen on dark and light

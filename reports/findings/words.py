@@ -156,15 +156,20 @@ def on_table(table: str, findings: Iterable[Finding]) -> str:
     return f"Claims on this table: {', '.join(told)}." if told else ""
 
 
+def best(result: TableResult) -> tuple[int, list[tuple[str, int]]]:
+    """Return the number of columns where rows are told apart, and the three rows that lose in the fewest of them, each
+    with the number of columns where no row is significantly better."""
+    columns = [j for j in range(len(result.table.columns)) if any(row[j].bold for row in result.cells)]
+    found = [(row[0].row.label, sum(row[j].bold for j in columns)) for row in result.cells]
+    return len(columns), [each for each in sorted(found, key=lambda row: (-row[1], row[0])) if each[1]][:3]
+
+
 def result_line(result: TableResult) -> str:
     """Name the best rows, or those not significantly worse, and in how many columns; empty where no rows differ."""
-    columns = [j for j in range(len(result.table.columns)) if any(row[j].bold for row in result.cells)]
-    best = sorted(((sum(row[j].bold for j in columns), row[0].row.label) for row in result.cells), reverse=True)
-    shown = [f"{label} in {count}" for count, label in sorted(best, key=lambda each: -each[0])[:3] if count]
-    if not shown:
-        return ""
-    where = "the one column" if len(columns) == 1 else f"the {len(columns)} columns"
-    return f"Not worse than any other row, in {where} where rows are told apart: {', '.join(shown)}."
+    columns, rows = best(result)
+    where = "the one column" if columns == 1 else f"the {columns} columns"
+    shown = ", ".join(f"{label} in {count}" for label, count in rows)
+    return f"Not worse than any other row, in {where} where rows are told apart: {shown}." if rows else ""
 
 
 def rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from benchmarks.records.config import differences, is_brought
 from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
+from reports.figures.looks import outline
 from reports.labels import name, side, title
 from reports.origins import Made, ask
 from reports.page.book import Book, Sheet
@@ -45,7 +46,9 @@ def details(sheet: Sheet, book: Book, pages: Mapping[str, str]) -> dict[str, Any
     for i, row in enumerate(table.rows):
         groups = {dataset: _group(sheet, book, i, dataset) for dataset in table.datasets}
         page = pages.get(row.method or "", "")
-        rows.append({"label": row.label, "method": row.method, "page": page, "groups": groups})
+        rows.append(
+            {"label": row.label, "method": row.method, "page": page, "groups": groups, "look": outline(row.label)}
+        )
     columns = [
         {
             "label": column.label,

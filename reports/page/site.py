@@ -16,11 +16,12 @@ from markupsafe import Markup, escape
 from benchmarks import files
 from benchmarks.records.form import slug
 from benchmarks.suite import Suite
-from reports.captions import caption, heading, notes
+from benchmarks.tables.spec import UNREDUCED
+from reports.captions import caption, counts, heading, notes
 from reports.figures import FIGURES, draw
 from reports.findings import words as findings_words
 from reports.findings.page import of_book
-from reports.findings.verdicts import MEANINGS
+from reports.findings.verdicts import MEANINGS, Verdict
 from reports.labels import name as metric_name
 from reports.marks import bold
 from reports.origins import ask
@@ -46,6 +47,11 @@ MOST = 12_000_000  # largest size of a site in bytes
 QUICK = [{"id": lzma.FILTER_LZMA2, "preset": 6, "mf": lzma.MF_HC4, "nice_len": 32, "depth": 4}]
 NAMED = 5  # largest files named if it is larger
 NEWEST = 12
+API = "api/index.html"  # written by make docs
+LOOKS = {  # the status whose mark and colour a verdict on a claim has
+    Verdict.HOLDS: "reproduced", Verdict.SO_FAR: "reproduced", Verdict.PART: "differs", Verdict.REVERSED: "differs",
+    Verdict.OPEN: "uninformative", Verdict.UNTESTED: "missing",
+}  # fmt: skip
 PAPERS = {
     "pequignot2020": "Implicit variational inference: the parameter and the predictor space",
     "rudner2021": "Rethinking function-space variational inference in Bayesian neural networks",
@@ -121,6 +127,7 @@ class _Writer:
             "metric": metric_name,
         }
         self.environment.globals |= {
+            "best": findings_words.best,
             "cause_in_words": cause,
             "heading": heading,
             "findings": self.findings,
@@ -133,6 +140,7 @@ class _Writer:
             "sort_key": sort_key,
             "status": self.book.status,
             "statuses": STATUSES,
+            "unreduced": UNREDUCED,
             "table_page": table_page,
             "reading_in_words": told,
         }
@@ -141,13 +149,17 @@ class _Writer:
         self.out.mkdir(parents=True, exist_ok=True)
         drawn = list(self._figures()) if figures else []
         self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
-        self._page("index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems)
+        published = dict.fromkeys(picture.name for picture in self.book.pictures)
+        self._page(
+            "index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems,
+            winners=[sheet for name in published for sheet in self.book.sheets.get(name, [])[:1]],
+        )  # fmt: skip
         grouped = {paper: [f for f in self.findings if f.claim.paper == paper] for paper in PAPERS}
         self._page(
             "findings/index.html", "findings.html", rule=findings_words.RULE, meanings=MEANINGS,
             counts=findings_words.counts(grouped), counts_header=findings_words.COUNTS,
             by_paper=findings_words.by_paper, by_records=findings_words.by_records, details=findings_words.details,
-            margin=findings_words.margin,
+            margin=findings_words.margin, looks=LOOKS,
         )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
         first: dict[tuple[Any, ...], str] = {}  # table by its settings, which several tables may share
@@ -176,7 +188,7 @@ class _Writer:
     def _page(self, name: str, template: str | None = None, **context: Any) -> None:
         root = "../" * name.count("/")
         rendered = self.environment.get_template(template or name).render(
-            root=root, here=name, book=self.book, **context
+            root=root, here=name, book=self.book, api=(self.out / API).exists(), **context
         )
         self._text(name, rendered + "\n")
 
@@ -265,4 +277,8 @@ def formula(words: str) -> Markup:
 
 def _words(sheet: Sheet) -> dict[str, Any]:
     """What stands under a table: its caption and its notes, as in every other form."""
-    return {"caption": caption(sheet.result), "notes": notes(sheet.result), "problems": sheet.result.problems}
+    known = [cell for cell in sheet.result.flat if cell.published]
+    return {
+        "caption": caption(sheet.result), "counts": counts(known) if known else "", "notes": notes(sheet.result),
+        "problems": sheet.result.problems,
+    }  # fmt: skip

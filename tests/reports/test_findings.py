@@ -334,7 +334,11 @@ def test_the_site_has_a_page_that_can_be_searched_and_tables_say_their_claims(ru
     results = runs(MFVI=A, Ensemble=B)
     write_site(Catalogued(TABLE), Records(results), tmp_path / "site", figures=False)  # type: ignore[arg-type]
     text = (tmp_path / "site/findings/index.html").read_text()
-    assert 'data-search="Find a claim"' in text and "pequignot2020-19" in text and "cinquin2024-2" not in text
+    assert (
+        'data-search="Find a claim, paper or table"' in text
+        and "pequignot2020-19" in text
+        and "cinquin2024-2" not in text
+    )
     table = (tmp_path / "site/tables/pequignot2020-5.html").read_text()
     assert "Claims on this table:" in table and "MFVI in 1" in table
     start = (tmp_path / "site/index.html").read_text()

@@ -12,6 +12,7 @@ from matplotlib.legend import Legend
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.figures import draw, style
+from reports.figures.looks import METHODS, outline
 from reports.figures.options import COLUMN, Options
 from reports.figures.own import select
 from reports.records import Records
@@ -79,3 +80,18 @@ def test_a_figure_without_labels_has_no_legend() -> None:
     style.legend(figure, [], [])
     style.head(figure, "Title", "protocol short, n = 1 run", ["MAP"])
     assert not figure.legends and figure.get_supxlabel() == "protocol short, n = 1 run\nno records: MAP"
+
+
+def test_the_site_has_the_markers_of_the_figures() -> None:
+    found = {outline(method) for method in METHODS}
+    assert len(found) == len({marker for _, marker in METHODS.values()})
+    assert outline("MFVI") == ("#009e73", "M0.0 -4.0L-4.0 4.0L4.0 4.0Z", False), "a triangle that points up"
+    assert outline("MAP fVI") == (*outline("MAP")[:2], True)
+
+
+def test_titles_in_several_lines_have_lines_of_like_length() -> None:
+    figure = style.plt.figure()
+    words = "TFSVI, initial network, variance 1"
+    assert style.wrapped(figure, words, 8, 1.75)[-1] == "1"
+    lines = style.balanced(figure, words, 8, 1.75)
+    assert len(lines) == 2 and " ".join(lines) == words and len(lines[1]) > 5

@@ -88,6 +88,9 @@
   document.addEventListener("DOMContentLoaded", async () => {
     if (document.getElementById("compared")) return; // its script does so
     const [table] = await Page.sortable(document);
+    for (const select of document.querySelectorAll("[data-narrows]")) {
+      select.addEventListener("change", () => table.column(Number(select.dataset.narrows)).search.fixed("narrows", select.value ? (text) => text === select.value : null).draw());
+    }
     // #find=words narrows the first table; a name brings what has it into sight, which sorting may have moved.
     const follow = () => {
       const hash = decodeURIComponent(location.hash.slice(1));

@@ -54,7 +54,7 @@
   const costs = (details, j, method) => {
     const { dataset, better } = details.columns[j];
     const models = new Map();
-    const rows = details.rows.map((row, i) => ({ label: row.label, own: row.method === method, cell: details.cells[i][j], runs: (row.groups[dataset]?.runs ?? []).filter((run) => run.seconds !== null) }))
+    const rows = details.rows.map((row, i) => ({ label: row.label, look: row.look, own: row.method === method, cell: details.cells[i][j], runs: (row.groups[dataset]?.runs ?? []).filter((run) => run.seconds !== null) }))
       .filter((row) => row.cell?.n && row.runs.length);
     for (const row of rows) for (const model of new Set(row.runs.map((run) => run.machine))) models.set(model, (models.get(model) ?? 0) + 1);
     const model = [...models.keys()].sort((a, b) => models.get(b) - models.get(a))[0];
@@ -135,12 +135,20 @@
     return new Bokeh.Range1d({ start, end });
   };
 
+  /** The marker of a method, as in the figures; a method that the figures draw in black has the colour of the words. */
+  const marker = ([tone, path, hollow]) => {
+    const ink = Page.colour("ink");
+    const own = tone === "#000000" ? ink : tone;
+    const look = hollow ? `fill="${Page.colour("card")}" stroke="${own}" stroke-width="1.6"` : `fill="${own}" stroke="${ink}" stroke-width=".6"`;
+    return `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24" viewBox="-6 -6 12 12"><path d="${path}" ${look}/></svg>`)}`;
+  };
+
   const pareto = async (place, details, j, method) => {
     await bokeh();
     const { points, model, left } = costs(details, j, method);
     const column = details.columns[j];
     const data = { x: points.map((p) => p.seconds), y: points.map((p) => p.mean), label: points.map((p) => p.label), value: points.map((p) => p.cell.value),
-      size: points.map((p) => (p.own ? 13 : 9)), low: points.map((p) => p.mean - (p.error ?? 0)), high: points.map((p) => p.mean + (p.error ?? 0)) };
+      size: points.map((p) => (p.own ? 22 : 15)), url: points.map((p) => marker(p.look)), low: points.map((p) => p.mean - (p.error ?? 0)), high: points.map((p) => p.mean + (p.error ?? 0)) };
     const drawn = figure({ height: 360, x_axis_type: "log", x_axis_label: "training time of a run (s)", y_axis_label: column.title, x_range: around(data.x, true), y_range: around([...data.low, ...data.high]) });
     const front = points.filter((point) => point.front);
     const path = { x: [], y: [] };
@@ -149,10 +157,11 @@
       path.x.push(point.seconds); path.y.push(point.mean);
     });
     drawn.line(path.x, path.y, { line_color: Page.colour("missing"), line_dash: "dashed", line_width: 1.5 });
-    data.colour = points.map((point) => Page.colour(point.own ? "differs" : point.front ? "accent" : "uninformative"));
     const source = new Bokeh.ColumnDataSource({ data });
-    drawn.segment({ field: "x" }, { field: "low" }, { field: "x" }, { field: "high" }, { source, line_color: { field: "colour" } });
-    const dots = drawn.scatter({ field: "x" }, { field: "y" }, { source, size: { field: "size" }, fill_color: { field: "colour" }, line_color: { field: "colour" } });
+    drawn.segment({ field: "x" }, { field: "low" }, { field: "x" }, { field: "high" }, { source, line_color: Page.colour("soft") });
+    const size = { field: "size", units: "screen" };
+    drawn.image_url({ field: "url" }, { field: "x" }, { field: "y" }, size, size, { source, anchor: "center" });
+    const dots = drawn.scatter({ field: "x" }, { field: "y" }, { source, size: { field: "size" }, fill_alpha: 0, line_alpha: 0 });
     const unnamed = Page.make("span");
     const bars = points.map((p, k) => [{ x: p.seconds, y: data.low[k] }, { x: p.seconds, y: data.high[k] }]);
     const steps = path.x.slice(1).map((x, k) => [{ x: path.x[k], y: path.y[k] }, { x, y: path.y[k + 1] }]);

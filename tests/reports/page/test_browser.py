@@ -34,6 +34,15 @@ for (const [by, value] of [["dataset", "energy"], ["metric", "rmse"]]) {
 }
 """
 
+MARKS = """
+const found = [];
+const walk = (node) => {
+  if (node.tagName === "image") found.push(node.href.baseVal);
+  [node.shadowRoot, ...(node.children ?? [])].filter(Boolean).forEach(walk);
+};
+walk(document.querySelector(".costs .plot"));
+return found;
+"""
 TEXTS = """
 const found = [];
 const walk = (node) => {
@@ -199,6 +208,8 @@ def test_quality_is_drawn_against_cost(browser: Browser) -> None:
     told = browser.run("return document.querySelector('.costs .plot').ariaLabel")
     assert "Ensemble 2.100 ± 0.058 in 100 seconds" in told
     assert "Better and cheaper is lower left" in browser.all(".costs")[0].text
+    marks = browser.run(MARKS)
+    assert len(marks) == len(set(marks)) == 3 and all(mark.startswith("data:image/svg+xml") for mark in marks)
     boxes = {name: (x, y, x + width, y + height) for name, x, y, width, height, *_ in browser.run(TEXTS)}
     names = [boxes[name] for name in ("MC Dropout", "Ensemble", HOSTILE)]
     assert all(left > 0 and right < 1400 for left, _, right, _ in names), "none is cut"
@@ -262,6 +273,22 @@ def test_a_data_set_of_the_search_narrows_the_list_of_tables(browser: Browser) -
         browser.open(f"tables/index.html#find={name}")
         browser.until("return document.querySelector('.dt-search input')?.value === arguments[0]", name)
         assert len(browser.all("table.sortable tbody tr")) == count
+
+
+def test_claims_are_narrowed_by_verdict(browser: Browser) -> None:
+    browser.open("findings/index.html")
+    browser.until("return document.querySelector('.dt-search') !== null")
+    verdicts = "return [...document.querySelectorAll('tr[id] td:nth-child(3)')].map((cell) => cell.dataset.search)"
+    choose = """
+        const select = document.querySelector("[data-narrows='2']");
+        select.value = arguments[0];
+        select.dispatchEvent(new Event("change"));
+    """
+    every = browser.run(verdicts)
+    for verdict in ("holds", "not told apart", "not tested", ""):
+        browser.run(choose, verdict)
+        assert browser.run(verdicts) == [each for each in every if verdict in ("", each)], verdict
+    assert browser.faults() == []
 
 
 def test_two_methods_are_compared_by_address(browser: Browser) -> None:

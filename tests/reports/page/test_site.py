@@ -66,9 +66,29 @@ def test_no_link_is_dead_and_none_leads_outside(small: Path) -> None:
             if (
                 target in found
                 and parts.fragment
-                and not re.fullmatch(r"(paper|short)(/\d+/\d+)?|a=.*", parts.fragment)
+                and not re.fullmatch(r"(paper|short)(/\d+/\d+)?|(a|find)=.*", parts.fragment)
             ):
                 assert parts.fragment in found[target].names, link
+
+
+def test_the_pages_of_the_library_are_linked_where_they_are(small: Path, tmp_path: Path) -> None:
+    assert "Library" not in (small / "index.html").read_text()
+    pages = tmp_path / "site" / "api"
+    pages.mkdir(parents=True)
+    (pages / "index.html").write_text("functions")
+    site(tmp_path)
+    for name, root in (("index.html", ""), ("tables/index.html", "../")):
+        assert f'<a href="{root}api/index.html">Library</a>' in (tmp_path / "site" / name).read_text()
+    assert (pages / "index.html").read_text() == "functions"
+
+
+def test_the_first_page_says_which_rows_are_best(small: Path) -> None:
+    text = (small / "index.html").read_text()
+    part = text.partition("Which method is best where")[2].partition("Newest results")[0]
+    line = re.search(r"where rows are told apart: ([^.]*)\.", (small / "tables/pequignot2020-5.html").read_text())
+    assert line, "the table's page names them too"
+    for label, count in re.findall(r"([^,]+?) in (\d+)", line[1]):
+        assert f"<b>{label.strip()}</b> {count}" in part
 
 
 def test_names_stay_text(small: Path) -> None:
