@@ -7,7 +7,6 @@ scikit-learn's china.jpg, test patches ("ood-photos") of its flower.jpg, so that
 
 from __future__ import annotations
 
-import os
 from functools import cache, partial
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from .checks import BadData, check_labels
 from .contract import Arrays, Description, EvaluationSet, Pool, Split, classified
+from .fetch import Folder
 from .rotation import interpolated
 from .tabular import stratified
 
@@ -37,7 +37,7 @@ def describe(name: str, scheme: str) -> Description:
     return Description(*about, shape, n_train, N_TEST, "scikit-learn", ())
 
 
-def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     x, y = images_and_labels()
     rows = stratified(y, split, 0.7)
     if scheme == "validation":

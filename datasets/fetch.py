@@ -20,6 +20,7 @@ from fvi_core.spelling import nearest
 
 from .checks import DataNotFound, UnknownDataset
 
+Folder = str | os.PathLike | None  # of the file cache; None: $FVI_DATA_CACHE
 CACHE_VARIABLE = "FVI_DATA_CACHE"
 MIRROR_VARIABLE = "FVI_DATA_MIRROR"
 OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that commands do not wait for answers
@@ -88,7 +89,7 @@ def registry() -> dict[str, File]:
     return {name: File(name, sha256, int(size), _urls(name)) for name, sha256, size in rows}
 
 
-def cache_folder(root: str | os.PathLike | None = None) -> Path:
+def cache_folder(root: Folder = None) -> Path:
     """Return the folder of fetched files: ``root``, else $FVI_DATA_CACHE, else ~/.cache/fvi-bench.
 
     A user without a home folder that can be written (in a container, a user id without an account) gets a temporary
@@ -121,7 +122,7 @@ def mirror_folders() -> list[Path]:
     return [Path(os.path.expanduser(folder)) for folder in folders if folder]
 
 
-def locate(name: str, root: str | os.PathLike | None = None, download: bool = True) -> Path:
+def locate(name: str, root: Folder = None, download: bool = True) -> Path:
     """Path of the registered file `name`.
 
     In the cache (`root`, or $FVI_DATA_CACHE, or ~/.cache/fvi-bench), else in a mirror ($FVI_DATA_MIRROR, used
@@ -157,7 +158,7 @@ def locate(name: str, root: str | os.PathLike | None = None, download: bool = Tr
     )
 
 
-def at_hand(name: str, root: str | os.PathLike | None = None) -> bool:
+def at_hand(name: str, root: Folder = None) -> bool:
     """Whether a registered file is in the cache or a mirror."""
     try:
         locate(name, root, download=False)
@@ -239,7 +240,7 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
         folder = folder.parent
 
 
-def fetch(groups: Mapping[str, Iterable[str]], root: str | os.PathLike | None, say: Callable[[str], None]) -> list[str]:
+def fetch(groups: Mapping[str, Iterable[str]], root: Folder, say: Callable[[str], None]) -> list[str]:
     """Fetch the files of every group (data set -> file names), with a line on each. Return the incomplete groups."""
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 
@@ -12,6 +11,7 @@ from fvi_core.telling import tell
 
 from .checks import DataNotFound
 from .contract import Arrays, EvaluationSet
+from .fetch import Folder
 from .image_schemes import Scheme
 from .images import SOURCES, context_subsets, read_subset
 from .rotation import rotate
@@ -60,7 +60,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
     <name>-of-<n> has n of the test images (see `some`).
     """
 
-    def __init__(self, name: str, scheme: Scheme, test: Arrays, root: str | os.PathLike | None) -> None:
+    def __init__(self, name: str, scheme: Scheme, test: Arrays, root: Folder) -> None:
         self.name, self.scheme, self.test, self.root = name, scheme, test, root
 
     def __iter__(self) -> Iterator[str]:

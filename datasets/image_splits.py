@@ -11,7 +11,7 @@ import numpy as np
 
 from . import user_arrays
 from .contract import Arrays, Description, Pool, Split, classified
-from .fetch import registry
+from .fetch import Folder, registry
 from .image_schemes import FOLDS, SCHEMES, Scheme
 from .image_sets import ImageSets, partner
 from .images import SOURCES, SUBSETS, Subset, context_subsets, read_subset, which_for_contexts
@@ -47,7 +47,7 @@ def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str,
     return user_arrays.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_subset) for other in others)])
 
 
-def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return a split; calls in one process share its arrays. Raises DataNotFound, BadData."""
     folder = None if root is None else os.fspath(root)
     return _assemble(name, split, scheme, folder, *(read_subset(name, subset, root) for subset in SUBSETS))

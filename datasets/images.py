@@ -5,7 +5,6 @@ The formats need small readers only: torchvision would add its import and, for C
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,7 +14,7 @@ import numpy as np
 
 from . import cifar, idx, svhn, user_arrays
 from .checks import DataNotFound, check_labels, stamped
-from .fetch import at_hand, locate
+from .fetch import Folder, at_hand, locate
 
 SUBSETS = ("train", "test")
 Read = Callable[..., tuple[np.ndarray, np.ndarray]]  # paths -> images [N, C, H, W], labels [N]
@@ -106,7 +105,7 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -> Subset:
+def read_subset(name: str, subset: str, root: Folder = None) -> Subset:
     """Return a subset of an image set, from the user's arrays if there are any, else from the registered files.
 
     Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
@@ -122,12 +121,12 @@ def read_subset(name: str, subset: str, root: str | os.PathLike | None = None) -
     return _read(name, subset, arrays is not None, *map(stamped, paths))
 
 
-def context_subsets(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> list[Subset]:
+def context_subsets(name: str, root: Folder = None, whole: bool = False) -> list[Subset]:
     """Return the subsets that contexts draw from. Raises DataNotFound, BadData."""
     return [read_subset(name, subset, root) for subset in which_for_contexts(name, root, whole)]
 
 
-def which_for_contexts(name: str, root: str | os.PathLike | None = None, whole: bool = False) -> tuple[str, ...]:
+def which_for_contexts(name: str, root: Folder = None, whole: bool = False) -> tuple[str, ...]:
     """Return the subsets for contexts: "train", or "test" if only its files are there; `whole`: both."""
     files = SOURCES[name].files
     found = tuple(

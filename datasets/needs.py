@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from . import fetch, song, uci, user_arrays
 from .checks import BadData, DataNotFound
+from .fetch import Folder
 from .fundus import splits as fundus
 from .image_schemes import SCHEMES
 from .image_sets import REDUCED, partner
 from .images import SOURCES, SUBSETS, which_for_contexts
 from .registry import describe
-
-Folder = str | os.PathLike | None
 
 
 @dataclass(frozen=True)

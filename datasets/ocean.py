@@ -12,13 +12,12 @@ test subset.
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 
 from .checks import read_table
 from .contract import Arrays, Description, EvaluationSet, Split
-from .fetch import locate
+from .fetch import Folder, locate
 
 NAME, VERSION = "gulf_drifters", "1"
 SCHEMES = ("", "scaled")
@@ -32,7 +31,7 @@ def describe(name: str, scheme: str) -> Description:
     return Description(name, "regression", VERSION, scheme, SCHEMES, 1, 2, (2,), *SIZES, origin, FILES)
 
 
-def load(name: str = NAME, split: int = 0, scheme: str = "", root: str | os.PathLike | None = None) -> Split:
+def load(name: str = NAME, split: int = 0, scheme: str = "", root: Folder = None) -> Split:
     """Return the only split; its box is the range of the grid, the test subset. Raises DataNotFound, BadData."""
     tables = [
         read_table(locate(file, root), size, header.count(",") + 1, header)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,7 +13,7 @@ from fvi_core.spelling import nearest
 from . import digits, image_splits, ocean, retina_mnist, toys, uci
 from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
-from .fetch import sha256
+from .fetch import Folder, sha256
 from .fundus import splits as fundus
 
 
@@ -39,7 +38,7 @@ class DatasetEntry:
     default first. files: files of a data set from outside; module: the module of its code (None: datasets/).
     """
 
-    load: Callable[[int, str, str | os.PathLike | None], Split]
+    load: Callable[[int, str, Folder], Split]
     describe: Callable[[str], Description]
     schemes: tuple[str, ...] = ("",)
     training_content: Callable[[str, Iterable[str]], dict[str, str]] = lambda scheme, pools: {}
@@ -140,7 +139,7 @@ def evaluation_content(name: str, scheme: str | None = None, sets: Iterable[str]
     return entry.evaluation_content(_scheme(name, entry, scheme), sets) | _content(name, entry, {"test", *sets})
 
 
-def load(name: str, split: int = 0, *, scheme: str | None = None, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int = 0, *, scheme: str | None = None, root: Folder = None) -> Split:
     """Return split number `split` of a data set, cut by `scheme` (default: the first of describe(name).schemes).
 
     root: folder of the file cache instead of $FVI_DATA_CACHE.

@@ -7,7 +7,6 @@ source's parts; row numbers count the training, validation and test images in th
 
 from __future__ import annotations
 
-import os
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 
 from .checks import GET_AGAIN, WHOLE, BadData, check_labels, reading, stamped
 from .contract import Arrays, Description, Pixels, Split, classified
-from .fetch import locate
+from .fetch import Folder, locate
 from .grades import FINDINGS, outlines
 from .npy import read_header
 
@@ -36,7 +35,7 @@ def describe(name: str, scheme: str) -> Description:
     return Description(*about, *sizes, "Yang et al. 2023, from DeepDRiD, CC BY 4.0", (FILE,))
 
 
-def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return the only split. Raises DataNotFound, BadData."""
     graded = _read(*stamped(locate(FILE, root)))
     outline, first = scheme == "outline", FINDINGS["moderate" if scheme == "outline" else scheme]

@@ -11,14 +11,13 @@ last column of every file as target and the first of the others as features, sta
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 import numpy as np
 
 from .checks import read_table
 from .contract import EvaluationSet, Split
-from .fetch import locate
+from .fetch import Folder, locate
 from .tabular import standardisation
 
 NAME, SET, YEAR = "song", "ood-song", "ood-song-year"
@@ -27,14 +26,14 @@ FILE = "song/YearPredictionMSD_1176rows.csv"
 ROWS, FEATURES = 1176, 90
 
 
-def evaluations(split: Split, root: str | os.PathLike | None = None) -> dict[str, partial[EvaluationSet]]:
+def evaluations(split: Split, root: Folder = None) -> dict[str, partial[EvaluationSet]]:
     """Return the song sets for a table's split; none if the file has too few rows or features."""
     n, features = split.test.x.shape
     enough = n <= ROWS and features <= FEATURES
     return {name: partial(songs, n, features, split.split, root, name == YEAR) for name in SETS} if enough else {}
 
 
-def songs(n: int, features: int, seed: int, root: str | os.PathLike | None = None, year: bool = False) -> EvaluationSet:
+def songs(n: int, features: int, seed: int, root: Folder = None, year: bool = False) -> EvaluationSet:
     """Return n songs [n, features]; with `year` it is the first feature. Raises DataNotFound, BadData."""
     table = read_table(locate(FILE, root), ROWS, 1 + FEATURES, separator=",")
     first = 0 if year else 1

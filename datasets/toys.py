@@ -7,7 +7,6 @@ inputs standardised by the training subset, as in the code of the authors' next 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from .checks import read_table
 from .contract import Arrays, Description, EvaluationSet, Pool, Split
-from .fetch import locate
+from .fetch import Folder, locate
 from .tabular import assemble, compared_inputs, standardisation
 
 VERSION = "1"
@@ -150,7 +149,7 @@ def describe(name: str, scheme: str) -> Description:
     return Description(*about, toy.n_train, N_TEST, toy.source, ())
 
 
-def load(name: str, split: int, scheme: str = "", root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str = "", root: Folder = None) -> Split:
     if name == SNELSON:
         return load_snelson(root)
     toy = TOYS[name]
@@ -171,7 +170,7 @@ def load(name: str, split: int, scheme: str = "", root: str | os.PathLike | None
     return Split(*about, train, test, low, high, evaluations=evaluations, pools=pools)
 
 
-def load_snelson(root: str | os.PathLike | None = None) -> Split:
+def load_snelson(root: Folder = None) -> Split:
     """Return Snelson's 200 pairs; the pairs with 1.5 <= x <= 3, not used to standardise, are the test subset.
 
     Raises DataNotFound, BadData.

@@ -16,7 +16,6 @@ gal2016          the 20 (protein: 5) published index files of Gal and Ghahramani
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from . import song
 from .checks import GET_AGAIN, BadData, read_indices, read_table
 from .contract import Description, Split
-from .fetch import locate
+from .fetch import Folder, locate
 from .tabular import assemble
 
 VERSION = "1"
@@ -95,7 +94,7 @@ def describe(name: str, scheme: str) -> Description:
     return Description(*about, *sizes(name, scheme), ORIGIN, files(name, scheme))
 
 
-def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return one standardised split. Raises DataNotFound, BadData."""
     source = SOURCES[name]
     table = read_table(locate(source.file("data.txt"), root), source.rows, source.columns)
@@ -106,7 +105,7 @@ def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = No
     return replace(made, evaluations={**made.evaluations, **song.evaluations(made, root)})
 
 
-def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> dict[str, np.ndarray]:
+def partition(name: str, split: int, scheme: str, root: Folder = None) -> dict[str, np.ndarray]:
     """Return row numbers of "train", "test" and, for cinquin2024, "validation". Raises DataNotFound, BadData."""
     source = SOURCES[name]
     if scheme == "gal2016":
@@ -118,7 +117,7 @@ def partition(name: str, split: int, scheme: str, root: str | os.PathLike | None
     return {"train": order[n_test:], "test": order[:n_test]}
 
 
-def _published(source: Source, split: int, root: str | os.PathLike | None) -> dict[str, np.ndarray]:
+def _published(source: Source, split: int, root: Folder) -> dict[str, np.ndarray]:
     paths = {subset: locate(source.file(f"index_{subset}_{split}.txt"), root) for subset in ("train", "test")}
     rows = {subset: read_indices(path, source.rows) for subset, path in paths.items()}
     together = np.concatenate(list(rows.values()))

@@ -29,7 +29,6 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import begin, hints, runner
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST
-from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
 
@@ -209,10 +208,9 @@ def build(suite: Suite) -> CommandLine:
             listed = [table for table in listed if protocol in table.protocols]
             if not listed:
                 raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
-        seed_list, queued = planning.parse_seeds(seeds), jobs.pending(state)
         for line in (*planning.beyond(listed, protocol, seeds), *planning.lacking(listed, protocol)):
             print(line)
-        text, problems = inspection.status_text(listed, protocol, seed_list, results, state, suite, queued)
+        text, problems = inspection.status_text(listed, protocol, planning.parse_seeds(seeds), results, state, suite)
         print(text)
         raise typer.Exit(1 if problems else 0)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from benchmarks import files
@@ -22,6 +21,7 @@ from benchmarks.sweep import hints
 from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
+from benchmarks.sweep.slurm import jobs
 
 OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
 
@@ -82,13 +82,7 @@ def summary_text(summary: Summary, again: str) -> str:
 
 
 def status_text(
-    tables,
-    protocol: str | None,
-    seeds: list[int] | None,
-    results: Path,
-    state: Path,
-    suite: Suite,
-    queued: Mapping[str, str] = MappingProxyType({}),
+    tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite
 ) -> tuple[str, int]:
     """Describe counts for every table, running processes, failures with reasons, and files that are no records."""
     runs = {table.name: table.runs(protocol, seeds) for table in tables}
@@ -96,7 +90,9 @@ def status_text(
     everything = [config for configs in runs.values() for config in configs]
     asked = asked_metrics(tables, protocol, seeds)
     store = Store(results, suite.metrics, remember=True)
-    plan = make_plan(everything, results, state, suite, strict=False, queued=queued, asked=asked, store=store)
+    plan = make_plan(
+        everything, results, state, suite, strict=False, queued=jobs.pending(state), asked=asked, store=store
+    )
     found = {run.key: run for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:

@@ -14,7 +14,6 @@ from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption,
 from benchmarks.records import frame
 from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
-from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
 from benchmarks.sweep.plan import parse_seeds
@@ -105,17 +104,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
         store.check_writable()
         found_key = which.key(key, store, lambda one: hints.benchmarks("again", one))
         record = store.read(store.paths()[found_key])
-        kept: list[Path] = []
-
-        def keep(made: Record) -> None:
-            kept.append(store.write(made))
-
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
-        found = list(verify.make_again([record], store, Workers(workers), suite, progress.display(), keep))
-        print(comparison_text(found))
-        if not kept:
+        (found,) = verify.make_again([record], store, Workers(workers), suite, progress.display())
+        print(comparison_text([found]))
+        if not found.again:
             raise typer.Exit(1)
-        print(f"wrote {kept[0]}")
+        print(f"wrote {store.write(found.again)}")
 
 
 def comparison_text(found: list[verify.Remade]) -> str:

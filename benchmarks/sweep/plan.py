@@ -53,9 +53,9 @@ class Plan(Placed):
 
     def waiting(self, lacking: Mapping[str, str]) -> Plan:
         """Return the plan with runs marked as waiting where data are missing. lacking: missing data by key."""
-        marked = {run.key: replace(run, status=WAITING, note=lacking[run.key])
-                  for run in self.select(*TO_TRAIN) if run.key in lacking}  # fmt: skip
-        return replace(self, runs=tuple(marked.get(run.key, run) for run in self.runs))
+        wait = {run.key for run in self.select(*TO_TRAIN)}.intersection(lacking)
+        runs = (replace(run, status=WAITING, note=lacking[run.key]) if run.key in wait else run for run in self.runs)
+        return replace(self, runs=tuple(runs))
 
     def look(self, queued: Mapping[str, str] = NONE, strict: bool = True, store: Store | None = None) -> Plan:
         """Return the plan with the present status of every run; those that wait for data still do.
@@ -161,18 +161,13 @@ def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
 
 def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> list[RunConfig]:
     """Select the runs of these methods and data sets (none named: all). Raises UnknownName."""
-    for kind, names, known in (
-        ("method", methods, {method_of(config) for config in configs}),
-        ("data set", datasets, {config["dataset"]["name"] for config in configs}),
-    ):
+    chosen = (("method", methods, method_of), ("data set", datasets, lambda config: config["dataset"]["name"]))
+    for kind, names, name_of in chosen:
+        known = {name_of(config) for config in configs}
         for name in names:
             if name not in known:
                 raise unknown(f"{kind} of this table", name, known)
-    return [
-        config
-        for config in configs
-        if (not methods or method_of(config) in methods) and (not datasets or config["dataset"]["name"] in datasets)
-    ]
+    return [config for config in configs if all(not names or name_of(config) in names for _, names, name_of in chosen)]
 
 
 def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, TextIO
+from typing import Any
 
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
@@ -28,17 +28,17 @@ def brief(reason: str, length: int = 240) -> str:
 class Ticker:
     """Counter that prints a line every ten seconds or so: how many are done, and the time left."""
 
-    def __init__(self, total: int, what: str, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
-        self.total, self.what, self.file, self.every = total, what, file or sys.stdout, every
+    def __init__(self, total: int, what: str) -> None:
+        self.total, self.what = total, what
         self.start = self.last = time.monotonic()
 
     def __call__(self, done: int, *_: object) -> None:
         """Report that so many are done."""
         now = time.monotonic()
-        if now - self.last >= self.every and done < self.total:
+        if now - self.last >= LINE_EVERY and done < self.total:
             self.last = now
             left = duration((now - self.start) / done * (self.total - done))
-            print(f"{done}/{self.total} {self.what}, about {left} left", file=self.file, flush=True)
+            print(f"{done}/{self.total} {self.what}, about {left} left", flush=True)
 
 
 class Display:
@@ -63,8 +63,8 @@ class Display:
 class Plain(Display):
     """Plain display: one line at the start, for every failure, every ten seconds or so, and at the end."""
 
-    def __init__(self, file: TextIO | None = None, every: float = LINE_EVERY) -> None:
-        self.file, self.every = file or sys.stdout, every
+    def __init__(self, every: float = LINE_EVERY) -> None:
+        self.file, self.every = sys.stdout, every  # runs trained in this process redirect stdout to their logs
         self.total = self.failed = 0
         self.known: set[str] = set()  # keys of finished runs; two workers may report the same one
         self.forecast = Forecast([])
@@ -131,7 +131,6 @@ class Live(Plain):
         from rich.console import Console
         from rich.live import Live as Region
 
-        # Keep the present stream: runs trained in this process redirect stdout to their logs.
         self.region = Region(
             console=Console(file=self.file),
             get_renderable=self._bars,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,8 @@ def make_again(
     workers: Workers | None,
     suite: Suite,
     display: Display | None = None,
-    keep: Callable[[Record], None] = lambda record: None,
 ) -> Iterator[Remade]:
-    """Train recorded runs again from scratch and compare; ``keep`` receives the new results."""
+    """Train recorded runs again from scratch and compare."""
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
         results, state = Path(folder) / "results", Path(folder) / "state"
         plan = make_plan((record["config"] for record in records), results, state, suite)
@@ -88,11 +87,8 @@ def make_again(
             raise KeyboardInterrupt
         for record in records:
             before, after = store.get(record["config"]), plan.store.get(record["config"])
-            if after is None:
-                yield Remade(record, None, FAILED, reason=summary.failed.get(record["key"], "no record was made"))
-                continue
-            keep(after)
-            yield compare(before or record, after)
+            reason = summary.failed.get(record["key"], "no record was made")
+            yield compare(before or record, after) if after else Remade(record, None, FAILED, reason=reason)
 
 
 def compare(before: Record, after: Record) -> Remade:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fvi_core.spelling import nearest
 
+from ..fetch import Folder
 from . import blur, colour, geometry, noise, weather
 from .draws import Draws
 from .filters import truncated
@@ -112,7 +113,7 @@ def corrupt(
     seed: int = 0,
     *,
     numbers: Sequence[int] | np.ndarray | None = None,
-    root: str | os.PathLike | None = None,
+    root: Folder = None,
 ) -> np.ndarray:
     """Return corrupted copies of uint8 images [N, 32, 32, 3]; severity 0 changes nothing.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..checks import GET_AGAIN, BadData, reading
-from ..fetch import cache_folder, mirror_folders
+from ..fetch import Folder, cache_folder, mirror_folders
 from ..prepared import latest, opened, shards
 from .generator import SHAPE
 
@@ -24,7 +24,7 @@ NAMES = {"elastic_transform": "elastic", "glass_blur": "frosted_glass_blur"}
 """Corruptions that have another name there."""
 
 
-def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
+def find(name: str, root: Folder = None) -> Path | None:
     """Return the folder cifar10_corrupted in `<cache or mirror>/cifar10_c/` or in $TFDS_DATA_DIR; None if absent or for
     another data set."""
     if name != "cifar10":

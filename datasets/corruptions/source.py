@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import numpy as np
 
-from ..fetch import cache_folder
+from ..fetch import Folder, cache_folder
 from . import prepared, upstream
 from .cache import Say, SeverityFile
 from .generator import CORRUPTIONS, VERSION, check_name, corrupt
 
 
-def published(name: str, root: str | os.PathLike | None = None) -> bool:
+def published(name: str, root: Folder = None) -> bool:
     """Return whether the published images are available, in either form."""
     return bool(upstream.find(name, root) or prepared.find(name, root))
 
@@ -25,7 +24,7 @@ def corrupted(
     severity: int,
     test_images: np.ndarray,
     test_labels: np.ndarray,
-    root: str | os.PathLike | None = None,
+    root: Folder = None,
     *,
     rows: np.ndarray | None = None,
     say: Say = lambda made, lacking: None,
@@ -65,7 +64,7 @@ def _generated(
     chosen: range,
     images: np.ndarray,
     numbers: np.ndarray,
-    root: str | os.PathLike | None,
+    root: Folder,
     say: Say,
 ) -> np.ndarray:
     """Corrupt images [n, 3, 32, 32] of these numbers by each chosen corruption, [len(chosen) n, 3, 32, 32]."""

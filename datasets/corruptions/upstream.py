@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..checks import GET_AGAIN, WHOLE, BadData, reading, stamped
-from ..fetch import cache_folder, mirror_folders
+from ..fetch import Folder, cache_folder, mirror_folders
 from ..npy import read_header
 from .generator import GROWING, SEVERITIES, SHAPE
 
@@ -34,7 +34,7 @@ class Member(NamedTuple):
     size: int
 
 
-def find(name: str, root: str | os.PathLike | None = None) -> Path | None:
+def find(name: str, root: Folder = None) -> Path | None:
     """Return the tar archive of data set `name`, or the folder of its unpacked files, or None.
 
     `<cache or mirror>/<name>_c/` holds CIFAR-10-C.tar, or a folder CIFAR-10-C, or the arrays themselves.

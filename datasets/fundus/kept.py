@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 
 import numpy as np
 
-from ..fetch import cache_folder
+from ..fetch import Folder, cache_folder
 from ..grades import outlines
 from . import sources
 from .source import Source
@@ -18,14 +17,14 @@ BATCH = 64
 OUTLINE, FROM = 16, 64  # side of an outline in pixels, and of the images it is computed from
 
 
-def images(source: Source, side: int, root: str | os.PathLike | None = None) -> np.ndarray:
+def images(source: Source, side: int, root: Folder = None) -> np.ndarray:
     """Return squares [N, 3, side, side] after Graham's preprocessing, mapped from the cache. Raises BadData."""
     from .graham import graham
 
     return _kept(source, f"graham-{side}", (3, side, side), lambda rows: graham(_squares(source, side, rows)), root)
 
 
-def eye_outlines(source: Source, root: str | os.PathLike | None = None) -> np.ndarray:
+def eye_outlines(source: Source, root: Folder = None) -> np.ndarray:
     """Return the share of the eye in each block of the image, [N, 1, 16, 16]. Raises BadData."""
     made = lambda rows: outlines(_squares(source, FROM, rows), OUTLINE)
     return _kept(source, "outline", (1, OUTLINE, OUTLINE), made, root)
@@ -42,7 +41,7 @@ def _kept(
     what: str,
     shape: tuple[int, ...],
     make: Callable[[range], np.ndarray],
-    root: str | os.PathLike | None,
+    root: Folder,
 ) -> np.ndarray:
     from ..corruptions.cache import SeverityFile  # here, since scipy takes a second to load
 

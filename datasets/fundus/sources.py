@@ -24,6 +24,7 @@ import numpy as np
 
 from .. import fetch
 from ..checks import GET_AGAIN, BadData, DataNotFound, decoded, reading, stamped
+from ..fetch import Folder
 from ..notices import say
 from .source import Source, graded
 
@@ -51,7 +52,7 @@ def folder_of(name: str) -> Path | None:
     return path if path and path.is_dir() else None
 
 
-def find(name: str, root: str | os.PathLike | None = None) -> Source:
+def find(name: str, root: Folder = None) -> Source:
     """Return the photographs of a set. Raises DataNotFound, BadData."""
     folder = folder_of(name)
     if folder is None:
@@ -75,7 +76,7 @@ def forget() -> None:
     _opened.cache_clear()
 
 
-def at_hand(name: str, root: str | os.PathLike | None = None) -> str:
+def at_hand(name: str, root: Folder = None) -> str:
     """Return why a set is not available; empty if it is."""
     try:
         if folder_of(name) is None:
@@ -249,7 +250,7 @@ def _files(name: str) -> list[str]:
     return [file for file in known_files() if file.startswith(f"retina/{name}-")]
 
 
-def _known(file: str, name: str, root: str | os.PathLike | None) -> Path:
+def _known(file: str, name: str, root: Folder) -> Path:
     tried = []
     for folder in (fetch.cache_folder(root), *fetch.mirror_folders()):
         fault = fetch.check_file(folder / file, known_files()[file])

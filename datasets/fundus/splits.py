@@ -22,6 +22,7 @@ import numpy as np
 
 from ..checks import DataNotFound
 from ..contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
+from ..fetch import Folder
 from ..grades import FINDINGS
 from . import kept, parts, sources
 from .source import Source
@@ -115,7 +116,7 @@ def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str,
     return {key: value for own in (name, *_others(sets)) for key, value in sources.content(own).items()}
 
 
-def lacking(name: str, sets: Iterable[str], root: str | os.PathLike | None = None) -> dict[str, str]:
+def lacking(name: str, sets: Iterable[str], root: Folder = None) -> dict[str, str]:
     """Return which of this data set and those in evaluation sets are missing, and why."""
     return {own: why for own in dict.fromkeys((name, *_others(sets))) if (why := sources.at_hand(own, root))}
 
@@ -124,7 +125,7 @@ def _others(sets: Iterable[str]) -> list[str]:
     return [other for each in sets if (other := each.removeprefix("shift-")) in NAMES and other != each]
 
 
-def load(name: str, split: int, scheme: str, root: str | os.PathLike | None = None) -> Split:
+def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return the only split. Raises DataNotFound, BadData."""
     return _assemble(name, scheme, None if root is None else os.fspath(root), sources.find(name, root))
 

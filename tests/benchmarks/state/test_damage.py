@@ -113,7 +113,7 @@ def look(folder: Path, path: Path) -> None:
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
     assert plan.runs[0].status == "done"
     told = [inspection.plan_text(plan)]
-    told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE, queued)[0])
+    told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE)[0])
     told += [inspection.failure_text(found) for key in KEYS if (found := Failures(state).get(key))]
     assert all(map(str.encode, told)), "all of it can be printed"
     for key, config in zip(KEYS, RUNS):

@@ -29,8 +29,8 @@ def changed(store, config, **changes):
     store.write(record)
 
 
-def again(store, configs, **options):
-    return list(verify.make_again([store.get(c, curves=False) for c in configs], store, None, fakes.SUITE, **options))
+def again(store, configs):
+    return list(verify.make_again([store.get(c, curves=False) for c in configs], store, None, fakes.SUITE))
 
 
 def test_a_record_made_anew_is_equal(store):
@@ -135,6 +135,5 @@ def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
 def test_what_is_made_again_may_be_kept(store):
     config = fakes.config(1)
     changed(store, config, times=3.0)
-    kept = []
-    (found,) = again(store, [config], keep=kept.append)
-    assert found.verdict == "different" and kept[0]["metrics"][0]["value"] == fakes.number(config)
+    (found,) = again(store, [config])
+    assert found.verdict == "different" and found.again["metrics"][0]["value"] == fakes.number(config)
