@@ -63,14 +63,8 @@ def _cifar(
         subset: partial(cifar.read, members=members[subset], records=records[subset], labels=labels)
         for subset in SUBSETS
     }
-    return Source(
-        COLOUR,
-        "Krizhevsky 2009, binary version",
-        {"train": 50000, "test": 10000},
-        dict.fromkeys(SUBSETS, (archive,)),
-        read,
-        n_classes,
-    )
+    files, sizes = dict.fromkeys(SUBSETS, (archive,)), {"train": 50000, "test": 10000}
+    return Source(COLOUR, "Krizhevsky 2009, binary version", sizes, files, read, n_classes)
 
 
 SOURCES: dict[str, Source] = {

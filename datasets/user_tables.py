@@ -94,17 +94,9 @@ def add_table(
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
     form = Form(header, delimiter, decimal, (drop,) if isinstance(drop, str | int) else tuple(drop), missing)
     cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise, form)
-    files = [
-        registry.UserFile("table", file),
-        *(registry.UserFile(f"test-rows-{i}", each) for i, each in enumerate(rows)),
-    ]
-    registry.add(
-        name,
-        partial(load, name, file, cut, rows),
-        splits=cut.splits,
-        files=files,
-        describe=partial(describe, name, file, cut, rows),
-    )
+    named = {"table": file, **{f"test-rows-{i}": each for i, each in enumerate(rows)}}
+    files, source = [registry.UserFile(*each) for each in named.items()], (name, file, cut, rows)
+    registry.add(name, partial(load, *source), splits=cut.splits, files=files, describe=partial(describe, *source))
 
 
 def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> Description:

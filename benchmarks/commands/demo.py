@@ -74,20 +74,16 @@ def _cells(table: Any, found: Sequence[verify.Remade]) -> Iterable[tuple[str, ..
     shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
     for column in shown if found else ():
         where = column.cell.dataset, column.cell.condition, column.cell.metric
-        now, then = ([_value(record, where) * column.scale for record in records] for records in _sides(found))
+        sides = zip(*((one.again, one.record) for one in found))
+        now, then = ([_value(record, where) * column.scale for record in records] for records in sides)
         apart = max(abs(one - other) for one, other in zip(now, then))
         digits = column.digits + 1
         yield column.label, _mean(now, digits), _mean(then, digits), "0" if apart == 0 else f"{apart:.1e}"
 
 
-def _sides(found: Iterable[verify.Remade]) -> tuple[list[Record], list[Record]]:
-    pairs = [(one.again, one.record) for one in found if one.again]
-    return [now for now, _ in pairs], [then for _, then in pairs]
-
-
-def _value(record: Record, where: tuple[str, str, str]) -> float:
-    rows = (row for row in record["metrics"] if (row["dataset"], row["condition"], row["metric"]) == where)
-    return next((row["value"] for row in rows), math.nan)
+def _value(record: Record | None, where: tuple[str, str, str]) -> float:
+    rows = record["metrics"] if record else []
+    return {(row["dataset"], row["condition"], row["metric"]): row["value"] for row in rows}.get(where, math.nan)
 
 
 def _mean(values: Sequence[float], digits: int) -> str:

@@ -18,7 +18,7 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
-from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, make_plan
+from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, counts_text, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
@@ -31,11 +31,6 @@ def columns(rows: Sequence[Sequence[Any]]) -> str:
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
-
-
-def counts_text(counts: dict[str, int]) -> str:
-    """Return counts of statuses, without those that are zero."""
-    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
 
 
 def plan_text(plan: Plan) -> str:
@@ -85,20 +80,17 @@ def status_text(
     tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite
 ) -> tuple[str, int]:
     """Describe counts for every table, running processes, failures with reasons, and files that are no records."""
-    runs = {table.name: table.runs(protocol, seeds) for table in tables}
-    keys = {name: list(dict.fromkeys(map(run_key, configs))) for name, configs in runs.items()}
-    everything = [config for configs in runs.values() for config in configs]
-    asked = asked_metrics(tables, protocol, seeds)
+    runs = {table.name: {run_key(config): config for config in table.runs(protocol, seeds)} for table in tables}
+    everything = [config for own in runs.values() for config in own.values()]
     store = Store(results, suite.metrics, remember=True)
-    plan = make_plan(
-        everything, results, state, suite, strict=False, queued=jobs.pending(state), asked=asked, store=store
-    )
-    found = {run.key: run for run in plan.runs}
+    how: Any = {"strict": False, "queued": jobs.pending(state), "store": store}
+    plan = make_plan(everything, results, state, suite, asked_metrics(tables, protocol, seeds), **how)
+    found = {run.key: run.status for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
-        counts = Counter(found[key].status for key in keys[table.name])
+        counts = Counter(found[key] for key in runs[table.name])
         named = table.name, table.check_protocol(protocol)
-        rows.append((*named, *(counts[status] for status in STATUSES), len(keys[table.name])))
+        rows.append((*named, *(counts[status] for status in STATUSES), len(runs[table.name])))
     lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
     for run in plan.select("running"):
         told = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))
@@ -121,8 +113,7 @@ def kept_text(state: Path) -> str:
 
 def measured_text(found: Any, state: Path) -> str:
     """Describe the runs that were measured again, and those that need training."""
-    told = ", ".join(f"{count} {what}" for what, count in found.counts.items() if count)
-    lines = [f"{sum(found.counts.values())} runs: {told or 'none'}"]
+    lines = [f"{sum(found.counts.values())} runs: {counts_text(found.counts)}"]
     lines += [f"could not be measured: {problem}" for problem in found.problems]
     lines += [f"not fetched: {problem}" for problem in found.unfetched]
     if found.lacking:
@@ -149,21 +140,13 @@ def failures_text(plan: Plan) -> str:
 def record_text(record: Record, path: Path) -> str:
     """Return one record as text: its run, metrics and provenance."""
     config, about = record["config"], dict(record["provenance"])
-    data = config["dataset"]
+    data, head = config["dataset"], ("data set", "condition", "metric", "value", "n")
+    rows = [(r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"]) for r in record["metrics"]]
     lines = [
         f"{config['method']} on {data['name']} (version {data['version']}, split {data['split']}), "
         f"seed {config['seed']}, protocol {config['protocol']}",
         f"{record['key']}  {path}",
-        "",
-        *configuration_lines(config),
-        "",
-        columns(
-            [
-                ("data set", "condition", "metric", "value", "n"),
-                *((r["dataset"], r["condition"], r["metric"], f"{r['value']:.6g}", r["n"]) for r in record["metrics"]),
-            ]
-        ),
-        "",
+        *("", *configuration_lines(config), "", columns([head, *rows]), ""),
     ]
     if record["curves"]:
         lines.append(f"curves: {', '.join(record['curves'])}")
@@ -177,13 +160,10 @@ def record_text(record: Record, path: Path) -> str:
 
 def failure_text(failure: Failure) -> str:
     """Describe why a run failed."""
-    config = failure["config"]
     lines = [f"{failure['key']}: failed at attempt {failure['attempt']} ({failure['time'] or 'time not known'})"]
-    if config:
-        lines += [
-            f"{config['method']} on {config['dataset']['name']}, "
-            f"split {config['dataset']['split']}, seed {config['seed']}"
-        ]
+    if config := failure["config"]:
+        data = config["dataset"]
+        lines.append(f"{config['method']} on {data['name']}, split {data['split']}, seed {config['seed']}")
     lines += [f"reason: {failure['reason']}", failure["traceback"].rstrip(), f"log: {failure['log']}"]
     return "\n".join(filter(None, [*lines, *(f"  {line}" for line in files.tail(failure["log"]).splitlines()[-20:])]))
 
@@ -229,17 +209,10 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
         listed.append((run.key, *where, run.status, told))
     lines.append(f"ours: {_mean_text(found, column.digits)}, {len(configs)} runs planned")
     lines += [f"not counted: {found.different}"] if found.different else []
-    lines.append(
-        f"metric: {' / '.join(filter(None, _where(wanted)))}"
-        + (f", times {column.scale:g}" if column.scale != 1 else "")
-    )
-    lines += [
-        "",
-        columns([("key", "split", "seed", "status", "value"), *listed]),
-        "",
-        *configuration_lines(configs[0]),
-        "",
-    ]
+    named = " / ".join(filter(None, (wanted.dataset, wanted.condition, wanted.metric)))
+    lines.append(f"metric: {named}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
+    values = columns([("key", "split", "seed", "status", "value"), *listed])
+    lines += ["", values, "", *configuration_lines(configs[0]), ""]
     command = making(table, row, protocol, configs)
     lines.append(f"to make missing runs: {hints.benchmarks(*command)}")
     lines.append(f"makes it again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
@@ -277,10 +250,6 @@ def _compact(value: Any, inner: bool = False) -> str:
     if inner:
         return f"{value.get('name', '')}({rest})" if rest or "name" not in value else str(value["name"])
     return " ".join(filter(None, [str(value.get("name", "")), rest]))
-
-
-def _where(cell: Any) -> tuple[str, str, str]:
-    return cell.dataset, cell.condition, cell.metric
 
 
 def _mean_text(cell: Any, digits: int) -> str:

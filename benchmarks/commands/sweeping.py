@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.commands import inspection
 from benchmarks.sweep import hints
-from benchmarks.sweep.plan import Plan
+from benchmarks.sweep.plan import Plan, counts_text
 from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm import submit as sbatch
 from benchmarks.sweep.slurm.options import Options
@@ -45,7 +45,7 @@ def submit(plan: Plan, options: Options) -> tuple[Plan, list[str]]:
 
 def submitted_text(plan: Plan, receipt: list[str]) -> str:
     """Describe a submitted sweep: its plan and its receipt."""
-    lines = [*plan.problems, f"{len(plan.runs)} runs: {inspection.counts_text(plan.counts)}"]
+    lines = [*plan.problems, f"{len(plan.runs)} runs: {counts_text(plan.counts)}"]
     waiting = plan.counts["running"] + plan.counts["queued"]
     nothing = "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")
     return "\n".join([*lines, *(receipt or [nothing])])
@@ -57,7 +57,7 @@ def follow(plan: Plan) -> Plan:
     try:
         while True:
             plan = plan.look(jobs.pending(plan.state), strict=False)
-            text = inspection.counts_text(plan.counts)
+            text = counts_text(plan.counts)
             if text != told or time.monotonic() - last > LINE_EVERY:
                 told, last = text, time.monotonic()
                 print(f"{len(plan.runs)} runs: {text}", flush=True)

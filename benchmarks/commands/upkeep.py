@@ -16,7 +16,7 @@ from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
-from benchmarks.sweep.plan import parse_seeds
+from benchmarks.sweep.plan import counts_text, parse_seeds
 from benchmarks.sweep.workers import Workers
 
 EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
@@ -127,7 +127,7 @@ def comparison_text(found: list[verify.Remade]) -> str:
     lines = [inspection.columns([head, *rows])]
     verdicts = verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED
     counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in verdicts}
-    lines.append(f"{len(found)} records: {inspection.counts_text(counts)}")
+    lines.append(f"{len(found)} records: {counts_text(counts)}")
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
             "Numbers differ only from records of another model of processor, or of one whose exact model they do not "

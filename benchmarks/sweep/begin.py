@@ -15,7 +15,7 @@ from benchmarks.sweep import data, hints
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST, Estimate, hours
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import MEANINGLESS, Plan
+from benchmarks.sweep.plan import MEANINGLESS, Plan, counts_text
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
@@ -168,8 +168,7 @@ class Planned:
         return self.plan.suite.misfits(self.estimate.untried) if self.estimate else []
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
-        lines = [f"{len(self.plan.runs)} runs: {told or 'none'}", *self.missing.lines(tried=False)]
+        lines = [f"{len(self.plan.runs)} runs: {counts_text(self.counts)}", *self.missing.lines(tried=False)]
         return "\n".join([*lines, *self.costs, *self.refusal])
 
 

@@ -27,6 +27,11 @@ WAITING = "waiting for data"  # set only by commands that have looked for the da
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return counts of statuses, without those that are zero."""
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
+
+
 @dataclass(frozen=True)
 class Plan(Placed):
     runs: tuple[PlannedRun, ...]

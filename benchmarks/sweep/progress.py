@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
-from benchmarks.sweep.plan import Plan
+from benchmarks.sweep.plan import Plan, counts_text
 from fvi_core.telling import duration
 
 LINE_EVERY = 10.0  # seconds between plain lines
@@ -76,9 +76,8 @@ class Plain(Display):
         self.total = sum(map(len, groups))
         for problem in plan.problems:
             self.say(problem)
-        known = ", ".join(f"{count} {status}" for status, count in plan.counts.items() if count)
         todo = f"{groups_text(len(groups))} to train" if groups else "nothing to do"
-        self.say(f"{len(plan.runs)} runs: {known or 'none'}; {todo}")
+        self.say(f"{len(plan.runs)} runs: {counts_text(plan.counts)}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         self.forecast.report(group, fraction, time.monotonic(), text)

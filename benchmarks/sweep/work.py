@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -112,21 +112,30 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit numerical libraries to one thread: the last digits of sums depend on the number of threads."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    torch = sys.modules.get("torch")
-    used = torch.get_num_threads() if torch else None
-    if torch:
-        torch.set_num_threads(1)
+def environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables within this context."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
     try:
         yield
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
-        if torch and used:
-            torch.set_num_threads(used)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit numerical libraries to one thread: the last digits of sums depend on the number of threads."""
+    torch = sys.modules.get("torch")
+    used = torch.get_num_threads() if torch else None
+    with environment(dict.fromkeys(THREAD_VARIABLES, "1")):
+        if torch:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch and used:
+                torch.set_num_threads(used)
 
 
 class _Making:

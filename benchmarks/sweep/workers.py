@@ -24,7 +24,7 @@ from benchmarks.state.checkpoints import request_stop
 from benchmarks.state.claims import ClaimError
 from benchmarks.sweep.groups import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
-from benchmarks.sweep.work import settle, work
+from benchmarks.sweep.work import environment, settle, work
 
 GRACE = 10.0  # seconds that a stopped worker has to release its claims
 SAVE = signal.SIGUSR2  # signal that clusters send before a time limit: save a checkpoint, then end
@@ -130,7 +130,7 @@ class Workers:
         context = multiprocessing.get_context("spawn")  # forked processes would share locks of threads they lack
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=live, args=(theirs, todo), daemon=True)
-        with _device(self.devices[slot % len(self.devices)] if self.devices else None):
+        with environment({VISIBLE: self.devices[slot % len(self.devices)]} if self.devices else {}):
             process.start()
         self.workers.append(Worker(process, ours, slot))
         theirs.close()  # otherwise a message cut short by its death would never end
@@ -146,19 +146,6 @@ def _claims(group: RunGroup | None) -> Iterator[None]:
                 with contextlib.suppress(ClaimError):
                     claims.acquire(key)
         yield
-
-
-@contextlib.contextmanager
-def _device(name: str | None) -> Iterator[None]:
-    """Let processes started in this context see one GPU."""
-    before = os.environ.get(VISIBLE)
-    try:
-        if name is not None:
-            os.environ[VISIBLE] = name
-        yield
-    finally:
-        if name is not None:
-            os.environ.pop(VISIBLE) if before is None else os.environ.update({VISIBLE: before})
 
 
 def death(status: int | None) -> str:

@@ -61,13 +61,5 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
     for path in sorted(where.iterdir()) if where.is_dir() else ():
         about.update(f"\0{path.name} {path.stat().st_size}".encode())
         about.update(path.read_bytes() if path.suffix == ".json" else b"")
-    official = tuple(part for part, _ in places)
-    return Source(
-        "eyepacs",
-        "eyepacs, prepared by tensorflow-datasets",
-        ids,
-        grades,
-        image,
-        official,
-        digest=about.hexdigest()[:16],
-    )
+    official, origin = tuple(part for part, _ in places), "eyepacs, prepared by tensorflow-datasets"
+    return Source("eyepacs", origin, ids, grades, image, official, digest=about.hexdigest()[:16])

@@ -160,18 +160,11 @@ def _folder(name: str, folder: Path) -> Source:
     where = " and ".join(map(str, tables))
     ids, grades = graded(where, [(image, grade) for image, (grade, _, _) in found.items()])
     paths = [found[image][1] for image in ids]
-    official = tuple(found[image][2] for image in ids)
+    parts = tuple(found[image][2] for image in ids)
     for path in {path.parent for path in paths}:
         _check_files(path, where, [own for own in paths if own.parent == path])
-    return Source(
-        name,
-        f"{name}, the user's folder",
-        ids,
-        grades,
-        lambda i: opened(paths[i]),
-        official if any(official) else (),
-        digest=digest_of(tables, paths),
-    )
+    image, official, digest = lambda i: opened(paths[i]), parts if any(parts) else (), digest_of(tables, paths)
+    return Source(name, f"{name}, the user's folder", ids, grades, image, official, digest=digest)
 
 
 Found = dict[str, tuple[str, Path, str]]  # by id: grade, path, official part
