@@ -194,6 +194,14 @@ def sha256(path: Path, size: int, modified: int) -> str:
 def _download(url: str, file: File, root: Path) -> str | None:
     """Download `url` into the cache `root`, whole or not at all. Return the fault in words, or None."""
     target = root / file.name
+    if fault := retrieve(url, file.sha256, target):
+        _remove_empty_folders(target.parent, root)
+        return fault
+    return check_file(target, file)
+
+
+def retrieve(url: str, sha256: str, target: Path) -> str | None:
+    """Download a file of this SHA-256, whole or not at all. Return the fault in words, or None."""
     if not reachable(url):
         return UNREACHABLE
     try:
@@ -204,19 +212,13 @@ def _download(url: str, file: File, root: Path) -> str | None:
         target.parent.mkdir(parents=True, exist_ok=True)
         pooch.get_logger().setLevel("WARNING")
         # pooch writes beside the target, compares the checksum, and only then renames
-        pooch.retrieve(
-            url,
-            known_hash=f"sha256:{file.sha256}",
-            fname=target.name,
-            path=target.parent,
-            downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
-        )
+        downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
+        pooch.retrieve(url, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
     except Exception as error:  # after any failure the next place is tried and the reason reported
-        _remove_empty_folders(target.parent, root)
         if isinstance(error, OSError) and getattr(error, "response", error) is None:  # requests had no answer
             return UNREACHABLE
         return f"{type(error).__name__}: {message(error)[:300]}"
-    return check_file(target, file)
+    return None
 
 
 def reachable(url: str) -> bool:

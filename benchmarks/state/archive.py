@@ -22,7 +22,7 @@ from benchmarks import files
 from benchmarks.errors import BenchmarkError, UsageError
 from benchmarks.records.store import Store
 from benchmarks.state import kept
-from datasets.fetch import OFFLINE_VARIABLE, TIMEOUT, cache_folder
+from datasets.fetch import OFFLINE_VARIABLE, cache_folder, retrieve
 from fvi_core.printing import message
 
 DIGESTS = "artifacts.sha256"
@@ -208,20 +208,12 @@ def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Pat
             f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found none: `artifacts pack` "
             "prints it"
         )
-    folder, name = cache_folder() / "artifacts", f"{digest[:16]}{ENDING}"
-    there = folder / name
+    there = cache_folder() / "artifacts" / f"{digest[:16]}{ENDING}"
     if there.exists() and sha256(there) == digest:
         return there
     if os.environ.get(OFFLINE_VARIABLE):
         raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} does not exist")
-    import pooch  # here, since archives on disk need it not
-
     say(f"fetching {url}")
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        # It writes beside the target, compares the checksum, and only then renames.
-        downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
-        pooch.retrieve(url, known_hash=f"sha256:{digest}", fname=name, path=folder, downloader=downloader)
-    except Exception as error:  # whatever fails here is the reason
-        raise ArchiveError(f"{url}: could not be fetched: {type(error).__name__}: {message(error)[:300]}") from error
+    if fault := retrieve(url, digest, there):
+        raise ArchiveError(f"{url}: could not be fetched: {fault}")
     return there

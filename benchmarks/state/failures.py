@@ -100,11 +100,8 @@ class Failures:
 
     def keys(self) -> list[str]:
         """Return the keys of failed runs."""
-        return [name.removesuffix(".json") for name in files.listdir(self.folder) if _is_failure(name)]
-
-
-def _is_failure(name: str) -> bool:
-    return name.endswith(".json") and not name.startswith(".")
+        names = files.listdir(self.folder)
+        return [name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")]
 
 
 def _text(value: Any) -> str:
