@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from fvi_core.printing import message
 from fvi_core.spelling import nearest
@@ -223,6 +222,8 @@ def retrieve(url: str, sha256: str, target: Path) -> str | None:
 
 def reachable(url: str) -> bool:
     """Whether the host of an address is known here, or a proxy is to know it. Without a network none is."""
+    from urllib.request import getproxies  # here, since it loads ssl, and most commands fetch nothing
+
     return bool(getproxies()) or _known(urlsplit(url).hostname or "localhost")
 
 

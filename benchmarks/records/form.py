@@ -9,6 +9,7 @@ import re
 from array import array
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from fvi_core.printing import in_ascii, message
 SCHEMA = 2
 SECTIONS = {"config": dict, "metrics": list, "curves": dict, "provenance": dict}
 DEPTH = {"config": 2, "metrics": 1, "curves": 1, "provenance": 1}  # depth to which a section is broken into lines
+LABELS = {name: (f'\n"{name}": '.encode(), f',\n"{after}": '.encode()) for name, after in pairwise(SECTIONS)}
 HEAD_ONLY = ("curves", "metrics")  # sections that are not needed to identify a record
 HEAD = re.compile(rb'\{\n"schema": (\d{1,9}),\n')
 SHARED = re.compile(  # in the format of serialise
@@ -92,7 +94,7 @@ def parse(
     tail = TAIL.search(data, max(0, len(data) - 100))
     if tail is None:
         raise RecordError(f"{path}: not a whole record (no SHA-256 in its last line): {WHAT_TO_DO}")
-    digest = hashlib.sha256(data[: tail.start()]).hexdigest()
+    digest = hashlib.sha256(memoryview(data)[: tail.start()]).hexdigest()
     if digest.encode() != tail[1]:
         raise RecordError(
             f"{path}: changed since it was written (its SHA-256 is {digest[:8]}..., "
@@ -136,9 +138,8 @@ def parse(
 
 def section(data: bytes, name: str) -> slice:
     """Return the place of a section's value in a record's bytes, as :func:`serialise` writes it; empty if absent."""
-    order, label = list(SECTIONS), f'\n"{name}": '.encode()
-    start = data.find(label)
-    end = data.rfind(f',\n"{order[order.index(name) + 1]}": '.encode())
+    label, following = LABELS[name]
+    start, end = data.find(label), data.rfind(following)
     return slice(start + len(label), end) if 0 < start < end else slice(0, 0)
 
 

@@ -66,7 +66,11 @@ class Store:
 
     def files(self) -> list[Path]:
         """Return every file with the name of a record, without opening any."""
-        return [path for path in sorted(self.root.glob("*/*/*.json")) if not path.name.startswith(".")]
+        return [
+            path
+            for path in sorted(self.root.glob("*/*/*.json"), key=lambda path: path.parts)
+            if not path.name.startswith(".")
+        ]
 
     def paths(self) -> dict[str, Path]:
         """Return the path of every key. Several files of one name are opened, and only the record counts."""
@@ -217,13 +221,13 @@ class Store:
 
     def _head(self, path: Path) -> dict[str, Any] | None:
         """Return key and metric versions of the record in a file. Raises RecordError."""
-        try:
-            about = path.stat()
-        except OSError:
-            about = None
-        stamp = (about.st_mtime_ns, about.st_size, about.st_ino) if about else (0, 0, 0)
-        if self._heads and path in self._heads and self._heads[path][0] == stamp:
-            return self._heads[path][1]
+        stamp = (0, 0, 0)
+        if self._heads is not None:
+            with suppress(OSError):
+                about = path.stat()
+                stamp = about.st_mtime_ns, about.st_size, about.st_ino
+            if path in self._heads and self._heads[path][0] == stamp:
+                return self._heads[path][1]
         record = self._load(path, HEAD_ONLY)
         if record is None:
             return None

@@ -143,7 +143,7 @@ def test_what_no_network_has_is_told_by_its_host_alone(at_hand, places, monkeypa
     known = {UCI: replace(fetch.registry()[UCI], urls=("https://one.example/x", "https://two.example/x"))}
     monkeypatch.setattr(fetch, "registry", lambda: known)
     monkeypatch.setattr(fetch.socket, "getaddrinfo", nowhere)
-    monkeypatch.setattr(fetch, "getproxies", dict)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.delenv(fetch.OFFLINE_VARIABLE, raising=False)
     said: list[str] = []
     assert get(Lack("yacht", (UCI,)), said.append).reason == "two.example cannot be reached" and said == []

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks import tables
 from benchmarks.experiment.execute import Outcome
 from benchmarks.metrics.registry import METRICS
+from benchmarks.records.config import fixed
 from benchmarks.records.form import serialise
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
@@ -42,7 +43,7 @@ def train_nothing(configs: list[RunConfig], *, state: Path, report: Callable[[fl
 def some_runs() -> Iterator[RunConfig]:
     """Yield runs of every method and data set of table ``uci``, with ever more seeds."""
     firsts = tables.get("uci").runs("paper", (0,))
-    return ({**config, "seed": seed} for seed in count() for config in firsts)
+    return (fixed({**config, "seed": seed}) for seed in count() for config in firsts)
 
 
 def running(folder: Path, configs: list[RunConfig]) -> Work:
