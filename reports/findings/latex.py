@@ -12,8 +12,8 @@ def chapter(findings: Found) -> str:
     parts = [r"\section{Findings}", *map(flowing, summary(flat(findings))), flowing(RULE), _counts(findings)]
     for paper, each in findings.items():
         lines = [
-            rf"\textbf{{{flowing(one.claim.words)}}} {flowing(one.claim.place)}. [{escape(one.claim.id)}] "
-            rf"{flowing(margin(one))} & {flowing(by_paper(one))} & {flowing(by_records(one))}. "
+            rf"{flowing(one.claim.words)} {{\footnotesize {flowing(one.claim.place)}. [{escape(one.claim.id)}] "
+            rf"{flowing(margin(one))}}} & {_led(by_paper(one))} & {_led(by_records(one))}. "
             rf"{flowing(details(one))} \\\addlinespace"
             for one in each
         ]
@@ -24,6 +24,12 @@ def chapter(findings: Found) -> str:
             r"\bottomrule\end{longtable}}"
         )
     return "\n\n".join(parts) + "\n\\clearpage"
+
+
+def _led(words: str) -> str:
+    """A verdict in bold, and what it rests on."""
+    verdict, colon, rest = words.partition(": ")
+    return rf"\textbf{{{flowing(verdict)}}}{colon}{flowing(rest)}" if colon else flowing(words)
 
 
 def _counts(findings: Found) -> str:
