@@ -59,7 +59,8 @@ def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: py
     printed = re.findall(r"\\input\{tables/(.*)\.tex\}", source)
     assert made.tables == len(printed) > 30 and made.figures == source.count(r"\begin{withheading}") > 40
     empty = re.search(r"Tables without records, which are not printed: (.*)\.", source)
-    assert empty and all(name in source for name in suite.table_names())
+    named = source.replace(r"\allowbreak{}", "")
+    assert empty and all(name in named for name in suite.table_names())
     assert all(rf"\subsection{{{method}}}" in source.replace(r"\_", "_") for method in suite.catalogue())
     assert any("(reduced: protocol short)" in line for line in source.splitlines())
     assert "50 draws in prediction; the paper states 10" in source and len(said) > 40
