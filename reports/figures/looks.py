@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
+import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
@@ -127,7 +128,8 @@ def outline(method: str) -> tuple[str, str, bool]:
     colour, marker = _method(method)
     drawn = MarkerStyle(marker)
     (shape,) = drawn.get_path().transformed(drawn.get_transform() + Affine2D().scale(8, -8)).to_polygons()
-    return to_hex(colour), "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in shape[:-1]) + "Z", _line(method) != "-"
+    corners = np.asarray(shape, float)[:-1]
+    return to_hex(colour), "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in corners) + "Z", _line(method) != "-"
 
 
 def in_function_space(method: str) -> bool:
