@@ -90,7 +90,7 @@ class RBF(Stationary):
     """sigma^2 exp(-r^2 / 2) (Rasmussen & Williams 2006, eq. 4.9)."""
 
     def correlation(self, params: Params, r: Tensor) -> Tensor:
-        return (-0.5 * r.square()).exp()
+        return r.square().mul_(-0.5).exp_()
 
 
 @KERNELS.register("matern12")

@@ -15,6 +15,10 @@ from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
 
+# glibc gives memory back to the system after almost every tensor of some MB, and pays for its pages again at the next,
+# until a block nearly as large as its limit (32 MB) has been freed once. No page of this one is ever touched.
+torch.empty(2**25 - 2**13, dtype=torch.uint8)
+
 FUNCTIONS_LABEL = "noise"
 """Label of the streams that draw functions; it is part of the seeds of all committed records."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

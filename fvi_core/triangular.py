@@ -67,15 +67,18 @@ def cholesky(covariance: Tensor, jitter: float | Tensor = 0.0, of: str = "a cova
     """Lower factor L of covariance + jitter * I, ``[..., M, M]``; all NaN where not positive definite.
 
     The NaN reaches values and gradients of that batch element alone, so one failed replica never stops the others.
-    ``jitter``: a number, or a tensor that broadcasts with the covariance and whose diagonal counts. ``of`` and
+    ``jitter``: a number, or in place of jitter * I a diagonal matrix that broadcasts with the covariance. ``of`` and
     ``advice`` are for messages, by way of :func:`watched`.
     """
-    matrix = covariance + jitter * torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
+    if not isinstance(jitter, Tensor):
+        jitter = jitter * torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
+    matrix = covariance + jitter
     factor, info = torch.linalg.cholesky_ex(matrix)
     tried = _tried.get()
     if tried is not None:
         tried.append(Factorisation(matrix, jitter, info != 0, of, advice))
-    return factor * torch.where(info == 0, 1.0, torch.nan).to(factor.dtype)[..., None, None]
+    times = factor.mul if factor.requires_grad else factor.mul_  # in place where no gradient needs the factor
+    return times(torch.where(info == 0, 1.0, torch.nan).to(factor.dtype)[..., None, None])
 
 
 def solve_lower(factor: Tensor, right: Tensor) -> Tensor:

@@ -88,10 +88,57 @@ def test_outputs_are_independent_processes_that_share_the_kernel(split_parameter
     torch.testing.assert_close(evidence, total)
 
 
+def plain_likelihood(kernel, params, noise, x, y):
+    """The marginal likelihood of y ``[R, N]`` or ``[R, N, Q]`` in operations that autograd differentiates."""
+    y = y.flatten(1) if kernel.vector else y
+    targets = (y[:, None] if y.dim() == 2 else y.mT)[..., None]
+    noise = noise.mT if noise.dim() == 3 else noise.reshape(len(noise), 1, -1)
+    gram = kernel(params, x, x)[:, None]
+    factor = torch.linalg.cholesky_ex(gram + torch.diag_embed(noise.expand(-1, -1, gram.shape[-1])))[0]
+    if factor.shape[1] == 1 < targets.shape[1]:
+        white = torch.linalg.solve_triangular(factor[:, 0], targets[..., 0].mT, upper=False).mT[..., None]
+    else:
+        white = torch.linalg.solve_triangular(factor, targets, upper=False)
+    log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return -0.5 * (white.square().sum((-2, -1)) + log_det + targets.shape[-2] * math.log(2 * math.pi)).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d", "outputs"),
+    [
+        *((kernel, 2, outputs) for kernel in sorted(KERNELS.classes) for outputs in (None, 2, "own noise")),
+        ("rbf", 80, None),
+    ],
+)
+def test_training_gives_the_bits_of_autograd(kernel, d, outputs):
+    made, own = KERNELS.build({"name": kernel}), outputs == "own noise"
+    if made.vector and outputs != 2:
+        pytest.skip("a process of vectors has vectors for targets, and one noise for their numbers")
+    x, y, noise = data(replicas=2, n=41, d=d, outputs=2 if own else outputs)
+    noise = noise if own else noise.flatten(1)[:, 0]
+    found = []
+    for likelihood in (log_marginal_likelihood, plain_likelihood):
+        params = made.init(2, d, x) | {"noise": noise.log()}
+        params = {name: value.clone().requires_grad_() for name, value in params.items()}
+        descent, values = torch.optim.Adam(params.values(), 0.05), []
+        for _ in range(50 if d == 2 else 10):
+            hyper = {name: value for name, value in params.items() if name != "noise"}
+            values.append(likelihood(made, hyper, params["noise"].exp(), x, y) / 41)
+            descent.zero_grad()
+            (-values[-1].sum()).backward()
+            descent.step()
+        found.append([*values, *params.values()])
+    assert found[0][0].isfinite().all()
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
 def test_a_covariance_that_is_not_positive_definite_is_nan_for_its_replica_alone():
     x, y, _ = data()
-    evidence = log_marginal_likelihood(RBF, parameters(), torch.tensor([-5.0, 0.1]), x, y)
+    params = {name: value.requires_grad_() for name, value in parameters().items()}
+    evidence = log_marginal_likelihood(RBF, params, torch.tensor([-5.0, 0.1]), x, y)
     assert evidence.isnan().tolist() == [True, False]
+    for gradient in torch.autograd.grad(evidence.sum(), list(params.values())):
+        assert gradient[0].isnan().all() and gradient[1].isfinite().all()
 
 
 def process_samples(replicas, n, lengthscale, noise, seed=0):

@@ -24,14 +24,15 @@ def test_a_triangle_of_free_numbers_has_a_positive_diagonal():
     torch.testing.assert_close(lower_triangle(raw), torch.tensor([[1.0, 0.0], [3.0, torch.e]], **DOUBLE))
 
 
-@pytest.mark.parametrize("jitter", [0.25, torch.tensor([[[0.25], [0.5]], [[1.0], [2.0]]], **DOUBLE)])
+@pytest.mark.parametrize("jitter", [0.25, torch.diag_embed(torch.tensor([[0.25, 0.5], [1.0, 2.0]], **DOUBLE))])
 def test_jitter_is_added_to_the_diagonal_and_its_gradient_is_right(jitter):
     covariance = torch.tensor([[2.0, 1.0], [1.0, 3.0]], **DOUBLE).expand(2, 2, 2)
-    diagonal = torch.as_tensor(jitter, **DOUBLE).expand(2, 2, 1)[..., 0]
+    added = jitter if isinstance(jitter, torch.Tensor) else jitter * torch.eye(2, **DOUBLE)
     factor = cholesky(covariance, jitter)
-    torch.testing.assert_close(factor @ factor.mT, covariance + torch.diag_embed(diagonal))
+    torch.testing.assert_close(factor @ factor.mT, covariance + added)
     if isinstance(jitter, torch.Tensor):
-        assert torch.autograd.gradcheck(lambda j: cholesky(covariance, j), jitter.clone().requires_grad_())
+        variances = jitter.diagonal(dim1=-2, dim2=-1).clone().requires_grad_()
+        assert torch.autograd.gradcheck(lambda v: cholesky(covariance, torch.diag_embed(v)), variances)
 
 
 def causes(tried, replicas):
