@@ -28,7 +28,7 @@ class Source:
     shape: tuple[int, int, int]
     origin: str
     sizes: dict[str, int]
-    files: dict[str, tuple[str, ...]]
+    files: Mapping[str, tuple[str, ...]]
     read: Mapping[str, Read]
     n_classes: int = 10
 

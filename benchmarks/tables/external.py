@@ -69,5 +69,5 @@ def with_brought(table: Table, configs: list[RunConfig]) -> Table:
                     rows[method] = Row(f"{method} ({MARK})", None, method, added=True)
     if not rows:
         return table
-    brought = {(rows[method], *where): plan for (method, *where), plan in plans.items() if method in rows}
+    brought = {(rows[method], data, name): plan for (method, data, name), plan in plans.items() if method in rows}
     return replace(table, rows=(*table.rows, *rows.values()), brought=brought)
