@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from benchmarks.records.config import Config
 from benchmarks.tables import Recipe, Table
-from benchmarks.tables.spec import make_configs
+from benchmarks.tables.recipes import make_configs
 
 
 def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from benchmarks.tables.recipes import Recipe
 from benchmarks.tables.simple import simple
-from benchmarks.tables.spec import Cell, Column, NoRecipe, Recipe, Row, Table
+from benchmarks.tables.spec import Cell, Column, NoRecipe, Row, Table
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 PAPER, DATASET = "rudner2022", "cifar10"
 ROWS = (

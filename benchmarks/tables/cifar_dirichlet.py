@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from benchmarks.records import published
 from benchmarks.tables import cifar_short, rotated_mnist
+from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.rotated_mnist import TITLES, shifted
-from benchmarks.tables.spec import Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.spec import Column, Row, Table
 
 PAPER = "dirichlet2022"
 METHODS = {

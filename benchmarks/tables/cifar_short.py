@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Parts, layered
+from benchmarks.tables.recipes import Parts, layered
 
 SEEDS, MEMBERS, EPOCHS, WIDTH, IMAGES = 3, 3, 15, 16, 1000
 NARROWED = 64 // WIDTH

@@ -22,7 +22,8 @@ from benchmarks.tables.cinquin_candidates import (
     covered,
     labels,
 )
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 NAME, SELECTION = "cinquin2024-1", "cinquin2024-1-selection"
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht", "wave", "denmark")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.spec import Parts, Recipe, layered, merge
+from benchmarks.tables.recipes import Parts, Recipe, layered, merge
 
 PAPER = "cinquin2024"
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from benchmarks.tables import cinquin_images
 from benchmarks.tables.cinquin import METHODS, METRIC
 from benchmarks.tables.cinquin_candidates import CANDIDATES, PAPER, settings
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 LABELS = ("GFSVI", "TFSVI", "MFVI")
 STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import candidate, settings
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 EPOCHS = 2000
 _LONG: Parts = {"training": {"epochs": EPOCHS, "early_stopping": None}}

@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 
 from benchmarks.tables import toys
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, ReferenceRequest, Row, Table, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 DATA = "cinquin_1d"
 KERNELS = {"RBF": "rbf", "Matern 1/2": "matern12"}

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from benchmarks.tables.cinquin_candidates import MARGIN
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 PAPER, SCHEME = "cinquin2024", "cinquin2024-pixelwise"
 PARTNERS = {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}

@@ -16,7 +16,8 @@ from benchmarks.tables.cinquin_candidates import (
     made,
     with_evidence,
 )
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 ROWS = tuple(
     Row(f"{name}, {label}", name, name, label) for name in PROCESSES for label in (*CANDIDATES["paper"][name], *BESIDE)

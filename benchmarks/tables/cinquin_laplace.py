@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from benchmarks.tables.cinquin import varied
 from benchmarks.tables.cinquin_candidates import LARGE, SMALL, candidate
-from benchmarks.tables.spec import Parts, Recipe, Row
+from benchmarks.tables.recipes import Parts, Recipe
+from benchmarks.tables.spec import Row
 
 READINGS: dict[str, Parts] = {
     "validation, expected log-likelihood": {},

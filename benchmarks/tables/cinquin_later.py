@@ -5,7 +5,8 @@ from __future__ import annotations
 from benchmarks.tables.cinquin import METHODS, varied
 from benchmarks.tables.cinquin import recipe as chosen
 from benchmarks.tables.cinquin_candidates import CANDIDATES, LATER, MARGIN, SMALL, candidate
-from benchmarks.tables.spec import Parts, Recipe, Row, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import Row
 
 _ENDS = "rate and end"
 _LATER: Parts = merge(LATER, {"training": {"epochs": 10_000}})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.tables.cinquin import varied
 from benchmarks.tables.cinquin_candidates import SMALL, candidate
-from benchmarks.tables.spec import Parts, Recipe, Row, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import Row
 
 _WIDE: Parts = {"family": {"log_var_init": [-2.0, -2.0]}}
 _LONG: Parts = {"training": {"epochs": 3000, "early_stopping": None}}

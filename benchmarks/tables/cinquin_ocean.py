@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 PAPER, NAME, DATA = "cinquin2024", "cinquin2024-3", "gulf_drifters"
 METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}

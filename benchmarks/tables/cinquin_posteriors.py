@@ -10,17 +10,8 @@ from dataclasses import replace
 
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
-from benchmarks.tables.spec import (
-    Cell,
-    Column,
-    Parts,
-    Recipe,
-    ReferenceRequest,
-    Row,
-    Table,
-    make_configs,
-    merge,
-)
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 NAME, METRIC, SQUARED = "cinquin2024-7", "wasserstein2", "wasserstein2_squared"
 REFERENCE = "rbf_gp"

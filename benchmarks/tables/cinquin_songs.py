@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import SMALL
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 from datasets import song
 
 SETS = ("test", *song.SETS)

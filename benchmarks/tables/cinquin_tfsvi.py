@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks.tables import cinquin, toys
 from benchmarks.tables.cinquin_candidates import SMALL, candidate, made
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, ReferenceRequest, Row, Table, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
 DIVERGENCE = {

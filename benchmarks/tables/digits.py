@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 METHODS = (
     "MAP",

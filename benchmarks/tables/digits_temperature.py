@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from benchmarks.tables import digits
 from benchmarks.tables.digits import column
-from benchmarks.tables.spec import Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Row, Table
 
 METHODS = ("MAP", "MFVI", "MC Dropout", "Deep Ensemble")
 ROWS = tuple(Row(name, None, name) for base in METHODS for name in (base, f"{base} (temperature)"))

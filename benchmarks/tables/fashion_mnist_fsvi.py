@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from benchmarks.tables import fashion_mnist
 from benchmarks.tables.fashion_mnist import PAPER
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table
+from benchmarks.tables.recipes import Parts, Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 MEAN_FIELD: Parts = {"name": "mean_field", "log_var_init": [-10.0, -8.0]}
 ALL_LAYERS: Parts = {"family": MEAN_FIELD, "divergence": {"jacobian": "full", "stop_gradient": True}}

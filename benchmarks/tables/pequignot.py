@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
 LARGE = ("kin8nm", "naval", "power", "protein")

@@ -7,17 +7,8 @@ from dataclasses import replace
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
-from benchmarks.tables.spec import (
-    Cell,
-    Column,
-    EntropyRequest,
-    Parts,
-    Recipe,
-    Row,
-    Table,
-    make_configs,
-    merge,
-)
+from benchmarks.tables.recipes import EntropyRequest, Parts, Recipe, make_configs, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SCHEME = "pequignot2020-1"
 NOISE = {"boston": 2.5, "concrete": 4.5, "energy": 1.4, "wine": 0.5, "yacht": 1.4}

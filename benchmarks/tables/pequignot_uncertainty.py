@@ -9,7 +9,8 @@ from dataclasses import replace
 from benchmarks.tables import pequignot, pequignot_posteriors
 from benchmarks.tables.pequignot import PAPER, SMALL
 from benchmarks.tables.pequignot_posteriors import COMPARED, REFERENCE
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SETS = ("test", "train", "ood-uniform")
 CONDITIONS = {"": "test", "inputs=train": "train", "ood=uniform": "uniform"}

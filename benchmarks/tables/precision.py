@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.tables.digits import column
-from benchmarks.tables.spec import Recipe, Row, Table, merge
+from benchmarks.tables.recipes import Recipe, merge
+from benchmarks.tables.spec import Row, Table
 
 METHODS, PRECISIONS = ("MAP", "FSVI"), ("float32", "bfloat16")
 ROWS = tuple(Row(f"{method} ({precision})", None, method, precision) for method in METHODS for precision in PRECISIONS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from benchmarks.tables.spec import Parts
+from benchmarks.tables.recipes import Parts
 
 COUNTRY, SEVERITY = "country", "severity"
 _STEPS = {"name": "multistep", "at": [1 / 3, 2 / 3], "factor": 0.2}

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import retina, retina_mnist, retinopathy
-from benchmarks.tables.spec import OWN, Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import OWN, Cell, Column, Row, Table
 
 _RETINA_KL = retina.function_space(retina.COUNTRY)
 _NARROW: Parts = {"layers": "all", "log_var_init": retina.FSVI_LOG_VARIANCES}

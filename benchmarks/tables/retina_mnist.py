@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.tables import retina
-from benchmarks.tables.spec import OWN, Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import OWN, Cell, Column, Row, Table
 
 MASK_ONLY = "mask"
 ROWS = (

@@ -4,9 +4,10 @@ and severity shift. Protocol ``paper`` is made for a GPU and needs a user's copy
 from __future__ import annotations
 
 from benchmarks.tables import retina
+from benchmarks.tables.recipes import Parts, Recipe, merge
 from benchmarks.tables.retina import COUNTRY, SEVERITY
 from benchmarks.tables.retina_mnist import MASK_ONLY, ROWS
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SHIFTS = {"eyepacs": ("aptos", "idrid"), "aptos": ("eyepacs", "idrid")}
 NAMES = {"eyepacs": "EyePACS", "aptos": "APTOS", "idrid": "IDRiD"}

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.records.published import recorded
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 PAPER, DATASET = "dirichlet2022", "mnist"
 ANGLES = tuple(range(0, 181, 10))

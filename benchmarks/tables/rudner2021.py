@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table, layered
+from benchmarks.tables.recipes import Recipe, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 PAPER = "rudner2021"
 ROWS = (

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
 import datasets
 from benchmarks.errors import unknown
 from benchmarks.records.conditions import score_of
-from benchmarks.records.config import SCHEMA, fixed, run_key, training_keys
-from benchmarks.records.hyperparameters import context_pools, resolve, sources
-from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
+from benchmarks.records.config import run_key
+from benchmarks.shapes import RunConfig
 from benchmarks.tables.notes import Note
 from benchmarks.tables.notes import of as notes_of
+from benchmarks.tables.recipes import Recipe, make_configs
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 
-Parts = dict[str, Any]
 OWN = "own"  # the protocol of a table that is after no paper
 UNREDUCED = ("paper", OWN)
 plugins.track(registry.ENTRIES)  # this room loads plug-ins, which data sets do not know
@@ -88,83 +86,6 @@ class Column:
             return None
         cell = self.published or self.cell
         return cell.dataset, ";".join(filter(None, (row.condition, cell.condition))), row.published, cell.metric
-
-
-@dataclass(frozen=True)
-class EntropyRequest:
-    """Settings of entropy estimates of a posterior: number of draws, at ``sets`` sets of ``points`` uniform inputs.
-
-    ``against``: configurations of the runs to compare with, by label; ``siblings``: also compare with the other
-    replicates, under the label q.
-    """
-
-    draws: int = 1000
-    sets: int = 100
-    points: int = 200
-    against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
-    siblings: bool = False
-
-    def of(self, run: RunConfig, siblings: Sequence[RunConfig]) -> PosteriorConfig:
-        """Return the evaluation's entry of one of the runs of a recipe."""
-        others = [each for each in siblings if each != run] if self.siblings else []
-        against = {**self.against, **({"q": others} if others else {})}
-        return {"draws": self.draws, "sets": self.sets, "points": self.points, "against": _trainings(against)}
-
-
-@dataclass(frozen=True)
-class ReferenceRequest:
-    """Functions to compare with at an evaluation set.
-
-    ``against``: runs by label; the run with the same split counts. ``exact``: the exact posterior of the run's own
-    prior and noise.
-    """
-
-    set: str = "test"
-    exact: bool = False
-    against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
-
-    def of(self, run: RunConfig) -> ReferenceConfig:
-        """Return the evaluation's entry of one of the runs of a recipe."""
-        split = run["dataset"]["split"]
-        same = {
-            label: [each for each in runs if each["dataset"]["split"] == split] for label, runs in self.against.items()
-        }
-        return {"set": self.set, "exact": self.exact, "against": _trainings(same)}
-
-
-def _trainings(runs: Mapping[str, Sequence[RunConfig]]) -> dict[str, list[TrainingConfig]]:
-    """Return the runs without their evaluations."""
-    found: Any = {
-        label: [{name: value for name, value in each.items() if name != "evaluation"} for each in own]
-        for label, own in runs.items()
-    }
-    return found
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Recipe of one method on one data set under one protocol.
-
-    ``parts`` are merged into the method's: a dict with another "name" replaces, anything else updates. ``replicates``
-    are (split, seed) pairs; ``scheme``: the data set's split scheme; ``sets``: the evaluation sets, where corrupted or
-    attacked ones may be limited to some test images ("cifar10_c-3-of-1000"). Optional evaluations: ``posterior``:
-    entropies; ``reference``: distances from other functions; ``evidence``: the log marginal likelihood of the set of
-    this name; ``bound``: a sparse process's bound on it.
-    """
-
-    parts: Parts
-    replicates: tuple[tuple[int, int], ...]
-    scheme: str = ""
-    samples: int = 100
-    sets: tuple[str, ...] = ("test",)
-    posterior: EntropyRequest | None = None
-    reference: ReferenceRequest | None = None
-    evidence: str = ""
-    bound: str = ""
-
-    def with_parts(self, changes: Parts) -> Recipe:
-        """Return the recipe with changed parts."""
-        return replace(self, parts=merge(self.parts, changes))
 
 
 @dataclass(frozen=True)
@@ -326,78 +247,3 @@ def planned(
     except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
         what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
         return [], f"{what} absent: {error}"
-
-
-def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
-    """Return the full configurations of a recipe's runs.
-
-    A recipe that names the method's own likelihood or training changes their hyper-parameters.
-    """
-    asked = methods.get(method)
-    row = methods.get(asked.trained_as) if asked.trained_as else asked
-    known = datasets.describe(dataset, recipe.scheme or None)
-    own = {
-        kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
-        for kind, part in row.own_parts().items()
-    }
-    parts = resolve(merge({name: getattr(row, name) for name in methods.PARTS}, recipe.parts) | own)
-    shared: Any = {
-        "method": row.name,
-        "protocol": protocol,
-        "parts": parts,
-        "sources": sources(parts, dataset),
-        "schema": SCHEMA,
-    }
-    data = {
-        "name": dataset,
-        "version": known.version,
-        "scheme": known.scheme,
-        "content": datasets.training_content(dataset, known.scheme, context_pools(parts["context"])),
-    }
-    content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
-    evaluation: Any = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
-    if asked.trained_as:
-        evaluation["fit"] = resolve({"fit": asked.fit}, ("fit",))["fit"]
-    numbers = {name: value for name in ("evidence", "bound") if (value := getattr(recipe, name))}
-    same = fixed(evaluation | numbers)
-    runs: Any = [
-        {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": same}
-        for split, seed in recipe.replicates
-    ]
-    made = []
-    keys = training_keys({**shared, "dataset": data, "seed": 0})
-    for run, replicate in zip(runs, recipe.replicates, strict=True):
-        compared: Any = {} if recipe.posterior is None else {"posterior": recipe.posterior.of(run, runs)}
-        if recipe.reference is not None:
-            compared["reference"] = recipe.reference.of(run)
-        own = {"evaluation": evaluation | compared | numbers} if compared else {}
-        made.append(fixed(run | own, training_key=keys(*replicate)))
-    return made
-
-
-def merge(base: Parts, changes: Parts) -> Parts:
-    """``base`` with ``changes`` applied key by key; a dict that names another part replaces the one it meets.
-
-    The result shares what is unchanged with both, so parts are only ever replaced, not changed in place.
-    """
-    merged = {**base, **changes}
-    for key, value in changes.items():
-        old = base.get(key)
-        if isinstance(old, dict) and isinstance(value, dict) and value.get("name", old.get("name")) == old.get("name"):
-            merged[key] = merge(old, value)
-    return merged
-
-
-def layered(*layers: Mapping[str, Any]) -> Parts:
-    """Return layers of settings as one, later ones over earlier; names may be dotted, as "training.optimiser.lr"."""
-    parts: Parts = {}
-    for layer in layers:
-        nested: Parts = {}
-        for path, value in layer.items():
-            *above, last = path.split(".")
-            place = nested
-            for name in above:
-                place[name] = place = dict(place.get(name, {}))
-            place[last] = value
-        parts = merge(parts, nested)
-    return parts

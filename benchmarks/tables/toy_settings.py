@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from benchmarks.tables.spec import Parts, Row, layered
+from benchmarks.tables.recipes import Parts, layered
+from benchmarks.tables.spec import Row
 
 VAGUE = "prior variance 1e6"
 """The variant of a row of rudner2021 with the prior variance of its supplement; the others have 10."""

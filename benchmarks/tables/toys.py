@@ -5,7 +5,8 @@ from the data.
 
 from __future__ import annotations
 
-from benchmarks.tables.spec import Cell, Column, Parts, Recipe, ReferenceRequest, Row, Table, make_configs, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
 from benchmarks.tables.toy_settings import SETS, VAGUE, settings
 
 _BIASED = ("MAP fVI", "MC Dropout fVI", "Ensemble fVI")

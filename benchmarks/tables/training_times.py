@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cinquin, pequignot, pequignot_posteriors
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SECONDS = "training_seconds"
 

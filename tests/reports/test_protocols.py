@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.suite import Suite
-from benchmarks.tables.spec import Cell, Column, Recipe, Row, Table
+from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.spec import Cell, Column, Row, Table
 from reports.cli import build
 from reports.marks import anchor, escaped
 from reports.page.site import write as write_site

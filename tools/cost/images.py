@@ -10,7 +10,7 @@ import torch
 
 import datasets
 from benchmarks import tables
-from benchmarks.tables.spec import Parts, merge
+from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import methods
 from fvi_core.registry import OPTIMISERS

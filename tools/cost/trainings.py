@@ -12,7 +12,8 @@ import datasets
 from benchmarks.experiment.assembly import build_data, build_model
 from benchmarks.records.hyperparameters import resolve
 from benchmarks.tables import cinquin_candidates, digits, pequignot
-from benchmarks.tables.spec import Parts, Recipe, Row, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import Row
 from datasets.contract import Arrays, Split
 from fvi_core import methods
 from fvi_core.random import Streams

@@ -17,7 +17,7 @@ from benchmarks import tables
 from benchmarks.experiment.assembly import build_data, build_model, inputs_of
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.tables.cinquin_candidates import labels
-from benchmarks.tables.spec import merge
+from benchmarks.tables.recipes import merge
 from datasets import describe
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS

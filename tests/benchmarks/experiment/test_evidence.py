@@ -14,7 +14,7 @@ from benchmarks.records.config import training_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.state.kept import parameters_path
 from benchmarks.tables import Recipe
-from benchmarks.tables.spec import make_configs
+from benchmarks.tables.recipes import make_configs
 from fvi_core.families.base import NotSupported
 from fvi_core.families.exact_gp import ExactGP
 from fvi_core.gaussian_process import posterior

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.experiment.execute import execute
 from benchmarks.tables import Recipe
-from benchmarks.tables.spec import merge
+from benchmarks.tables.recipes import merge
 from fvi_core import methods
 from fvi_core.divergences import gaussian as gaussian_divergences
 from fvi_core.families import base as families

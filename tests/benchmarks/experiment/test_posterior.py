@@ -20,7 +20,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import InvalidConfig, run_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.tables import Recipe
-from benchmarks.tables.spec import EntropyRequest, make_configs
+from benchmarks.tables.recipes import EntropyRequest, make_configs
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
 from fvi_core.random import seed_from
 from tests.benchmarks.experiment.test_execute import CURVE, numbers

@@ -16,7 +16,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.tables import Recipe
-from benchmarks.tables.spec import ReferenceRequest, make_configs
+from benchmarks.tables.recipes import ReferenceRequest, make_configs
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import posterior
 from fvi_core.kernels import RBF

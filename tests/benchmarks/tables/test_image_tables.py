@@ -15,7 +15,7 @@ from benchmarks.experiment.execute import execute
 from benchmarks.records import published
 from benchmarks.records.config import run_key
 from benchmarks.tables import cifar_short
-from benchmarks.tables.spec import merge
+from benchmarks.tables.recipes import merge
 from datasets.images import SOURCES
 from datasets.rotation import rotate
 from fvi_core.contexts import ContextSource

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from benchmarks import tables
 from benchmarks.experiment.execute import execute
-from benchmarks.tables.spec import make_configs
+from benchmarks.tables.recipes import make_configs
 from fvi_core import methods
 from fvi_core.objective import Weight
 from tests.datasets.fundus_files import aptos, eyepacs, idrid

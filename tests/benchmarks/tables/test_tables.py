@@ -14,7 +14,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownTable
-from benchmarks.tables.spec import layered, merge
+from benchmarks.tables.recipes import layered, merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS

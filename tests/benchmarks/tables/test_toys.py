@@ -9,7 +9,7 @@ import torch
 
 from benchmarks import tables
 from benchmarks.experiment.execute import execute
-from benchmarks.tables.spec import merge
+from benchmarks.tables.recipes import merge
 from fvi_core.registry import LIKELIHOODS
 
 TOYS, DISTANCES, GROWTH = (tables.get(f"toys{end}") for end in ("", "-distances", "-uncertainty"))
