@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from fvi_core.families.base import Family, FitData, Functions
+from fvi_core.families.base import Family, FitData, Functions, NotSupported
 from fvi_core.held import FIT
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
@@ -48,6 +48,12 @@ class Fit:
     ) -> Functions:
         """Draw functions for prediction from the family's parameters and the part's ``own`` (without ``PREFIX``)."""
         return family.functions(network, parameters, samples, streams)
+
+    def weights(
+        self, network: Network, parameters: Parameters, own: Parameters, samples: int, streams: Streams
+    ) -> Parameters:
+        """Draw network parameters ``[R, S or 1, *shape]`` from the part's distribution over weights."""
+        raise NotSupported(f"functions of {self.name!r} are not the module at drawn weights; use predict")
 
     def marginals(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fvi_core import methods
+from fvi_core import methods, watch
 from fvi_core.families import Family
 from fvi_core.families.base import NotSupported
 from fvi_core.likelihoods import Likelihood
@@ -37,7 +37,6 @@ from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, s
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, PRIORS, TRAININGS, PartSpec
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
-from fvi_core.watch import Watch
 
 KINDS = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "context": CONTEXTS, "fit": FITS}
 INSTEAD = {
@@ -146,7 +145,8 @@ def fit(
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)
     streams = Streams([seed_from("fit", seed)], device, dtype)
-    stack = TRAININGS.build(spec).start(model, held, streams)
+    with watch.messages(method) if progress else contextlib.nullcontext():
+        stack = TRAININGS.build(spec).start(model, held, streams)
     trained = _run(stack, method, progress and not trained_already)
     if trained.parameters is None:
         raise TrainingFailed(
@@ -156,7 +156,8 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
-    return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
+    with watch.messages(method) if progress else contextlib.nullcontext():
+        return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 
 
 def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Posterior:
@@ -270,7 +271,7 @@ def _refuse_streaming(model: Model) -> None:
 
 def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
     try:
-        with Watch(stack, method) if progress else contextlib.nullcontext():
+        with watch.training(stack, method) if progress else contextlib.nullcontext():
             return stack.run()[0]
     except KeyboardInterrupt:
         if stack.now.epoch == 0 and stack.progress == 1:  # nothing is trained yet

@@ -23,6 +23,7 @@ from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Targets, read, training_data
 from fvi_core.registry import FITS
+from fvi_core.watch import messages
 
 FORMAT, VERSION = "fvi_core posterior", 1
 """The mark of saved files, and the version of their format."""
@@ -194,20 +195,26 @@ class Posterior:
         """Return plain modules in ``eval()`` whose weights are drawn from the posterior: the functions that ``predict``
         evaluates with this seed and so many samples, in the units of the targets.
 
+        After a Laplace approximation the weights are drawn from its Gaussian, but ``predict`` evaluates the network
+        linearised about its trained weights ("predictive": "glm" or "probit") unless only the last layer is random.
+        The modules are not linearised, so their predictions differ, most where the posterior is wide.
         Raises NotSupported for functions that are not the module at some weights.
 
         >>> [drawn(x).shape for drawn in posterior.modules(2)]
         [torch.Size([40, 2]), torch.Size([40, 2])]
         """
-        own, head = Held.of(self.parameters).family, f"{HEAD}.bias"
+        (own, _, fitted), head, model = Held.of(self.parameters), f"{HEAD}.bias", self.model
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
         with torch.no_grad():
-            drawn = self.model.family.weights(self.network, own, count, self._streams("predict", seed))
-            drawn = {**buffers_of(own), **drawn}
-            f = self.model.functions(self.parameters, count, self._streams("predict", seed))(x)
-            if self.model.fit is not None or not torch.allclose(self.network(drawn, x), f, rtol=1e-3, atol=1e-4):
-                part = self.model.family if self.model.fit is None else self.model.fit
-                raise NotSupported(f"functions of {part.name!r} are not the module at drawn weights; use predict")
+            if model.fit is not None:
+                drawn = model.fit.weights(self.network, own, fitted, count, self._streams("predict", seed))
+            else:
+                drawn = model.family.weights(self.network, own, count, self._streams("predict", seed))
+                drawn = {**buffers_of(own), **drawn}
+                f = model.functions(self.parameters, count, self._streams("predict", seed))(x)
+                if not torch.allclose(self.network(drawn, x), f, rtol=1e-3, atol=1e-4):
+                    part = model.family.name
+                    raise NotSupported(f"functions of {part!r} are not the module at drawn weights; use predict")
         mean, std = (torch.tensor(v).to(drawn[head]) for v in (self.targets.mean, self.targets.std))
         if not self.targets.classification:
             drawn[f"{HEAD}.weight"] = drawn[f"{HEAD}.weight"] * std
@@ -224,7 +231,8 @@ class Posterior:
         spec, outputs = {"name": fit, **options}, self.network.n_outputs
         held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
         streams = self._streams("fit", self.config["seed"])
-        model, parameters = self.model.refitted(FITS.build(spec), self.parameters, held, streams)
+        with messages(fit):
+            model, parameters = self.model.refitted(FITS.build(spec), self.parameters, held, streams)
         config = {**self.config, "parts": {**self.config["parts"], "fit": spec}}
         return replace(self, model=model, parameters=parameters, config=config)
 

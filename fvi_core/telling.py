@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
@@ -14,6 +18,18 @@ def tell(text: str) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(text)
+
+
+def counted(what: str, items: Iterable[T], costs: Sequence[float]) -> Iterator[T]:
+    """Yield items, each after the message "``what`` k of n" (of many items, a hundred), with the time left by the
+    items' relative costs."""
+    start, done, n = time.monotonic(), 0.0, len(costs)
+    for place, (item, cost) in enumerate(zip(items, costs, strict=True)):
+        left = (time.monotonic() - start) * (sum(costs) / done - 1) if done else 0.0
+        if place % -(-n // 100) == 0:
+            tell(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
+        yield item
+        done += cost
 
 
 @contextmanager

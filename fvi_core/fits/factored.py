@@ -14,6 +14,7 @@ from fvi_core.curvature import Recorded, as_matrix, from_matrix, weights
 from fvi_core.fits.posterior import CURVATURE, Around, Posterior, Tensors, require_finite, within
 from fvi_core.networks import Conv2d, Network, Parameters, PlacesLayer
 from fvi_core.random import Streams
+from fvi_core.telling import counted
 
 PRECISION, LEFT, RIGHT = "precision/", "left/", "right/"
 
@@ -61,7 +62,8 @@ class Factored(Posterior):
                         shape = squares.shape if gradient.left is not None else network.shapes[name]
                         found.add(CURVATURE + name, squares.view(shape))
         require_finite(found)
-        for name, layer in factored.items():
+        costs = [float(len(found[LEFT + name])) ** 3 + len(found[RIGHT + name]) ** 3 for name in factored]
+        for name, layer in counted("decomposing factors of layer", factored.items(), costs):
             left, found[LEFT + name] = _eigen(found[LEFT + name] / around.fitting.n_train)
             right, found[RIGHT + name] = _eigen(found[RIGHT + name])
             found[CURVATURE + name] = torch.outer(left, right)

@@ -167,13 +167,24 @@ class GaussianFit(Fit):
     ) -> Functions:
         if self.predictive == "probit":
             return lambda x: self._moderated(network, parameters, own, x)
-        drawn = [self.posterior.draw(network, _of(own, r), samples, streams.subset([r])) for r in range(len(streams))]
+        if self.predictive == "weights" or self.posterior.head:
+            return DrawnNetworks(network, self.weights(network, parameters, own, samples, streams))
         kept = {name: parameters[name].unsqueeze(1) for name in network.buffers}
-        steps = {name: torch.stack([each[name] for each in drawn]).to(parameters[name]) for name in drawn[0]}
-        if self.predictive == "glm" and not self.posterior.head:
-            return linearised(network, parameters, steps, kept)
-        at = {name: parameters[name].unsqueeze(1) for name in network.shapes}
-        return DrawnNetworks(network, at | {name: at[name] + step for name, step in steps.items()} | kept)
+        return linearised(network, parameters, self._steps(network, parameters, own, samples, streams), kept)
+
+    def weights(
+        self, network: Network, parameters: Parameters, own: Parameters, samples: int, streams: Streams
+    ) -> Parameters:
+        steps = self._steps(network, parameters, own, samples, streams)
+        at = {name: parameters[name].unsqueeze(1) for name in (*network.shapes, *network.buffers)}
+        return at | {name: at[name] + step for name, step in steps.items()}
+
+    def _steps(
+        self, network: Network, parameters: Parameters, own: Parameters, samples: int, streams: Streams
+    ) -> Parameters:
+        """Draw steps ``[R, S, *shape]`` away from the trained weights."""
+        drawn = [self.posterior.draw(network, _of(own, r), samples, streams.subset([r])) for r in range(len(streams))]
+        return {name: torch.stack([each[name] for each in drawn]).to(parameters[name]) for name in drawn[0]}
 
     def marginals(
         self, network: Network, family: Family, parameters: Parameters, own: Parameters, x: Tensor

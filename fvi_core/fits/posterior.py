@@ -19,6 +19,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.likelihoods import Params
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
+from fvi_core.telling import counted
 
 MOST = 10_000
 """Most rows of a matrix that is held as a whole: 0.8 GB, of which a fit needs about three times as much."""
@@ -44,7 +45,9 @@ class Around:
 
         ``numbers``: numbers held for each input.
         """
-        for x, _ in self.fitting.batches(inputs_at_once(self.network, numbers)):
+        size = inputs_at_once(self.network, numbers)
+        costs = [1.0] * -(-self.fitting.n_train // size)
+        for x, _ in counted("curvature, batch", self.fitting.batches(size), costs):
             recorded = record(self.network, self.parameters, x[0], head)
             f = recorded.outputs.detach()[None, None]
             yield recorded, self.fitting.likelihood.curvature_root(self.likelihood, f)[0, 0].unbind(-1)

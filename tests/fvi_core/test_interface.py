@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import signal
+import time
 import warnings
 
 import numpy as np
@@ -17,6 +18,7 @@ from fvi_core import watch
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import UnknownMethod
 from fvi_core.registry import UnknownPart
+from fvi_core.telling import counted
 from tests.fvi_core.networks.modules import KINDS, Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
 
@@ -115,8 +117,8 @@ def test_a_fit_part_leaves_the_weights_of_a_trained_module():
     assert all(torch.equal(value, scaled.state_dict()[name]) for name, value in before.items())
     with pytest.raises(TypeError, match="expected an nn.Module, found a function"):
         fvi.fit(regressor, (x, y), "laplace")
-    with pytest.raises(NotSupported, match="'laplace' are not the module at drawn weights"):
-        posterior.modules(2)
+    narrow = fvi.fit(scaled, (x, y), "laplace", fit={"structure": "full", "precision": 1e8})
+    torch.testing.assert_close(narrow.modules(1)[0](x), scaled(x), rtol=0, atol=1.0)  # in the units of the targets
 
 
 def test_a_fit_part_after_training_is_that_of_the_method_with_it():
@@ -267,6 +269,18 @@ def test_progress_shows_epochs_loss_and_time_left(file, monkeypatch):
     fvi.fit(regressor(), line(), "MFVI", epochs=300)
     text = file.getvalue()
     assert "MFVI: epoch " in text and "/300, loss " in text and " left" in text and ("\r" in text) == file.isatty()
+
+
+@pytest.mark.parametrize("file", [io.StringIO(), Terminal()], ids=["plain", "live"])
+def test_messages_of_a_fit_are_shown(file, monkeypatch):
+    monkeypatch.setattr(watch, "FIRST", 0.02)
+    monkeypatch.setattr("sys.stderr", file)
+    with watch.messages("laplace"):
+        list(counted("layer", "abc", [1.0] * 3))
+        time.sleep(0.1)
+    with watch.messages("quiet"):
+        pass
+    assert "laplace: layer 3 of 3, 0 s" in file.getvalue() and "quiet" not in file.getvalue()
 
 
 def test_an_answer_is_what_score_takes(tmp_path):

@@ -1,0 +1,39 @@
+"""Messages about long work."""
+
+from types import SimpleNamespace
+
+from fvi_core import telling
+from fvi_core.telling import counted, listening
+from tests.fvi_core.fits.cases import model, parameters, training_data
+from tests.fvi_core.small import streams
+
+
+def heard(items, costs):
+    found: list[str] = []
+    with listening(found.append):
+        assert list(counted("layer", items, costs)) == list(items)
+    return found
+
+
+def test_the_time_left_is_that_of_the_costs_left(monkeypatch):
+    clock = iter([0.0, 10.0, 40.0])  # at the start, and before the second and the third item
+    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert heard("abc", [1.0, 3.0, 16.0]) == [
+        "layer 1 of 3",
+        "layer 2 of 3, about 3 min left",
+        "layer 3 of 3, about 3 min left",
+    ]
+
+
+def test_many_items_have_a_hundred_messages_at_most():
+    found = heard(range(250), [1.0] * 250)
+    assert len(found) == 84 and found[-1].startswith("layer 250 of 250")
+
+
+def test_a_kronecker_fit_tells_of_batches_and_layers():
+    made = model("mlp", {"name": "laplace", "structure": "kronecker"})
+    found: list[str] = []
+    with listening(found.append):
+        made.after_training(parameters(made), training_data("mlp"), streams(1))
+    layers = [f"decomposing factors of layer {k} of 3" for k in (1, 2, 3)]
+    assert found == ["curvature, batch 1 of 1", *layers]
