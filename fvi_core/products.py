@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -64,3 +65,6 @@ class _Alone(torch.autograd.Function):
         if a_change is not None:
             moved = product(a_change, b, moved)
         return moved.expand(1, a.shape[1], b.shape[2]) if b_change is None else product(a, b_change, moved)
+
+
+_Alone.forward.__signature__ = inspect.signature(_Alone.forward)  # type: ignore[attr-defined]  # torch reads it anew at every call

@@ -221,8 +221,10 @@ class Trainer(Stack):
                 gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
             lr = now.schedule.lr if rate is None else rate
             self.optimiser.step(tensors, gradients, now.optimiser, lr.to(x.dtype))
-            self._hold(self.model.network.track(now.parameters, seen))
-            self._hold(self.model.family.after_step(self.model.network, Held.of(now.parameters).family, x, y))
+            if seen:
+                self._hold(self.model.network.track(now.parameters, seen))
+                family = Held.of(now.parameters).family
+            self._hold(self.model.family.after_step(self.model.network, family, x, y))
             return loss.detach()
 
         if rate is None:

@@ -47,7 +47,7 @@ class WeightPenalty(Divergence):
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()
         away = step.parameters.values() if mean == 0 else (v - mean for v in step.parameters.values())
-        return reduce(add, (v.square().flatten(1).sum(1) for v in away)) / (2 * variance)
+        return reduce(add, (v.square().sum(tuple(range(1, v.dim()))) for v in away)) / (2 * variance)
 
     def weight_prior(self, prior: Prior) -> tuple[float, float]:
         mean, variance = prior.gaussian_weights()
