@@ -122,10 +122,12 @@ class Records:
 
     def get(self, config: RunConfig) -> Recorded | Broken | str | None:
         """Return a run's record; None without one, or a few words if the run is known to have failed."""
-        path = self.store.path(config)
-        if path.stem not in self._found:
-            self._found[path.stem] = self._look_up(path)
-        return self._found[path.stem]
+        file = self.store.file(config)
+        if file not in self._files and isinstance(self.store, OtherFiles):
+            file = "/".join(self.store.path(config).parts[-3:])
+        if file not in self._found:
+            self._found[file] = self._look_up(self.store.root / file)
+        return self._found[file]
 
     def curves(self, run: Recorded) -> dict[str, Any]:
         """Read the curves of a run from its file. Raises RecordError."""
