@@ -15,8 +15,9 @@ from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, by_training, method_of, run_key, training_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.state import kept
+from benchmarks.suite import Suite
 from benchmarks.sweep import plan
-from fvi_core import methods
+from benchmarks.sweep.begin import with_rows
 from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config, numbers
 
 DIGITS = {"dataset": "digits", "scheme": "validation", "sets": ("test", "validation", "ood-photos")}
@@ -87,7 +88,7 @@ def test_a_row_may_be_added_to_any_table_of_classes_and_chosen_by_name():
     for name in ("digits", "fashion_mnist", "rudner2022-1"):
         if name not in tables.names():
             continue
-        table = plan.also(tables.get(name), [NAME.lower()], methods.catalogue())
+        (table,) = with_rows(name, NAME.lower(), Suite())
         configs = table.runs()
         scaled, plain = plan.only(configs, [NAME], []), plan.only(configs, ["MAP"], [])
         assert scaled and {training_key(c) for c in scaled} == {training_key(c) for c in plain}
