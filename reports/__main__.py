@@ -6,7 +6,6 @@ if __name__ == "__main__":
     from benchmarks.suite import Suite
     from reports.cli import build
 
-    gc.set_threshold(
-        100_000, 50
-    )  # records and figures leave few cycles, and searching for them takes a tenth of the time
+    # Records and figures leave few cycles, and the search for them takes a tenth of the time.
+    gc.set_threshold(100_000, 50)
     build(Suite())(None)
