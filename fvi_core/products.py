@@ -67,4 +67,5 @@ class _Alone(torch.autograd.Function):
         return moved.expand(1, a.shape[1], b.shape[2]) if b_change is None else product(a, b_change, moved)
 
 
-_Alone.forward.__signature__ = inspect.signature(_Alone.forward)  # type: ignore[attr-defined]  # torch reads it anew at every call
+# torch inspects a function with `setup_context` at every call, unless its signature is there.
+_Alone.forward.__signature__ = inspect.signature(_Alone.forward)  # type: ignore[attr-defined]
