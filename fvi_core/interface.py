@@ -18,6 +18,7 @@ import io
 import json
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -145,7 +146,8 @@ def fit(
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)
     streams = Streams([seed_from("fit", seed)], device, dtype)
-    with watch.messages(method) if progress else contextlib.nullcontext():
+    shown = partial(watch.messages, method) if progress else contextlib.nullcontext
+    with shown():
         stack = TRAININGS.build(spec).start(model, held, streams)
     trained = _run(stack, method, progress and not trained_already)
     if trained.parameters is None:
@@ -156,7 +158,7 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
-    with watch.messages(method) if progress else contextlib.nullcontext():
+    with shown():
         return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 
 

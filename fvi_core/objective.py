@@ -11,7 +11,7 @@ from torch import Tensor
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.data import TrainingData
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import Family, FitData, Functions, NotSupported
+from fvi_core.families.base import Family, FitData, Functions, NotSupported, buffers_of
 from fvi_core.fitting import Fit
 from fvi_core.held import Held, only_buffers
 from fvi_core.likelihoods import Likelihood
@@ -121,6 +121,13 @@ class Model:
             network = self.network if self.precision == "float32" else self.network.in_precision(self.precision)
             return self.family.functions(network, family, samples, streams)
         return self.fit.functions(self.network, self.family, family, own, samples, streams)
+
+    def weights(self, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        """Draw network parameters ``[R, S or 1, *shape]`` from fitted parameters. Raises NotSupported."""
+        family, _, own = Held.of(parameters)
+        if self.fit is None:
+            return {**buffers_of(family), **self.family.weights(self.network, family, samples, streams)}
+        return self.fit.weights(self.network, family, own, samples, streams)
 
     def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if useful, else None."""

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from fvi_core.blocks import rows_at_once
-from fvi_core.families.base import NotSupported, buffers_of
-from fvi_core.held import Held
+from fvi_core.families.base import NotSupported
 from fvi_core.metrics import calibration, classification, regression
 from fvi_core.metrics.ood import Detection
 from fvi_core.metrics.probabilities import log_mean_exp
@@ -203,14 +202,11 @@ class Posterior:
         >>> [drawn(x).shape for drawn in posterior.modules(2)]
         [torch.Size([40, 2]), torch.Size([40, 2])]
         """
-        (own, _, fitted), head, model = Held.of(self.parameters), f"{HEAD}.bias", self.model
+        head, model = f"{HEAD}.bias", self.model
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
         with torch.no_grad():
-            if model.fit is not None:
-                drawn = model.fit.weights(self.network, own, fitted, count, self._streams("predict", seed))
-            else:
-                drawn = model.family.weights(self.network, own, count, self._streams("predict", seed))
-                drawn = {**buffers_of(own), **drawn}
+            drawn = model.weights(self.parameters, count, self._streams("predict", seed))
+            if model.fit is None:
                 f = model.functions(self.parameters, count, self._streams("predict", seed))(x)
                 if not torch.allclose(self.network(drawn, x), f, rtol=1e-3, atol=1e-4):
                     part = model.family.name

@@ -23,9 +23,9 @@ def tell(text: str) -> None:
 def counted(what: str, items: Iterable[T], costs: Sequence[float]) -> Iterator[T]:
     """Yield items, each after the message "``what`` k of n" (of many items, a hundred), with the time left by the
     items' relative costs."""
-    start, done, n = time.monotonic(), 0.0, len(costs)
+    start, done, whole, n = time.monotonic(), 0.0, sum(costs), len(costs)
     for place, (item, cost) in enumerate(zip(items, costs, strict=True)):
-        left = (time.monotonic() - start) * (sum(costs) / done - 1) if done else 0.0
+        left = (time.monotonic() - start) * (whole / done - 1) if done else 0.0
         if place % -(-n // 100) == 0:
             tell(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
         yield item

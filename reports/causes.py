@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
 from reports.agreement import Verdict
-from reports.lists import lines_of
+from reports.lists import lines_of, several
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
@@ -25,12 +25,10 @@ COLUMNS = ("paper", "tables", "method", "shown_by", "row", "cause")
 
 @dataclass(frozen=True)
 class Cause:
-    """Cause of differing cells of a method, with the table and row that show it.
-
-    tables: published numbers of the tables, separated by spaces."""
+    """Cause of differing cells of a method, with the table and row that show it. tables: their published numbers."""
 
     paper: str
-    tables: str
+    tables: tuple[str, ...]
     method: str
     shown_by: str
     row: str
@@ -40,7 +38,8 @@ class Cause:
 @cache
 def load(path: Path = FILE) -> tuple[Cause, ...]:
     """Return every cause. Raises BenchmarkError for an invalid file."""
-    return tuple(Cause(**found) for found, _ in lines_of(path, COLUMNS, BenchmarkError))
+    lines = (found for found, _ in lines_of(path, COLUMNS, BenchmarkError))
+    return tuple(Cause(tables=several(found.pop("tables"), None), **found) for found in lines)
 
 
 def shown(
@@ -50,7 +49,7 @@ def shown(
     differing = [cell.published for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
-        if cause.paper != paper or number not in cause.tables.split() or cause.shown_by not in suite.table_names():
+        if cause.paper != paper or number not in cause.tables or cause.shown_by not in suite.table_names():
             continue
         keys = {cell.key for cell in differing if cell.method == cause.method}
         if not keys:

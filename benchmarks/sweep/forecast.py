@@ -42,9 +42,8 @@ class Forecast:
         self.costs = {keys: known.get(keys, self.mean * len(keys)) for keys in self.groups}
         self.running: dict[tuple[str, ...], Running] = {}
         self.over: set[tuple[str, ...]] = set()
-        self.spent: defaultdict[str, float] = defaultdict(
-            float
-        )  # seconds by kind of run, of groups trained here to their end
+        # Seconds by kind of run, of groups trained here to their end.
+        self.spent: defaultdict[str, float] = defaultdict(float)
         self.expected: defaultdict[str, float] = defaultdict(float)
 
     def report(self, group: RunGroup, fraction: float, now: float, text: str = "") -> None:

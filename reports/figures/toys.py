@@ -135,6 +135,5 @@ def _moon_points(axis: Axes, points: tuple[np.ndarray, np.ndarray] | None) -> No
     if points:
         for label, face in enumerate(CLASSES):
             x, y = points[0][points[1] == label].T
-            axis.scatter(
-                x, y, 6, facecolor=face, edgecolor=CLASSES[1 - label], linewidths=0.3
-            )  # seen on dark and light
+            edge = CLASSES[1 - label]  # seen on dark and light
+            axis.scatter(x, y, 6, facecolor=face, edgecolor=edge, linewidths=0.3)

@@ -26,7 +26,7 @@ def test_each_cause_names_a_table_and_a_row_that_holds_numbers_of_its_method() -
         rows = [row for row in table.rows if row.label == cause.row]
         assert len(rows) == 1, f"{cause.shown_by} has no row {cause.row}"
         keys = {column.published_key(rows[0]) for column in table.columns}
-        for number in cause.tables.split():
+        for number in cause.tables:
             cells = published.table(cause.paper, number)
             assert keys & {key for key, cell in cells.items() if cell.method == cause.method}, (cause, number)
 
@@ -44,7 +44,7 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     cells = aggregate(mine, "paper", records).flat
 
     def counted(row: str, number: str = "5", method: str = "MC Dropout") -> int:
-        cause = Cause("pequignot2020", number, method, "other", row, "why")
+        cause = Cause("pequignot2020", (number,), method, "other", row, "why")
         monkeypatch.setattr(causes, "load", lambda: (cause,))
         return len(shown(cells, "pequignot2020", "5", suite, records))
 
