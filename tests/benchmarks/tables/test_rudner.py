@@ -162,6 +162,18 @@ def test_the_former_pair_of_weight_and_prior_is_a_reading_with_its_records() -> 
     assert has(found["prior"], name="gaussian_weights", variance=1.0, features="initial", centred=True)
 
 
+def test_penalties_begin_with_the_tables_own_map_and_differ_in_the_prior_alone() -> None:
+    found = [
+        training
+        for label in ("MAP", "MAP, decay 1e-4", "MAP, decay 1e-3")
+        for training in runs("rudner2022-1-penalty", label, "fashion_mnist", "paper")[:1]
+    ]
+    assert training_key(found[0]) == training_key(runs("rudner2022-1", "MAP", "fashion_mnist", "paper")[0])
+    decays = [1 / (60_000 * each["parts"]["prior"].pop("variance")) for each in found]
+    assert decays == pytest.approx([1 / 60_000, 1e-4, 1e-3])
+    assert all(each["parts"] == found[0]["parts"] for each in found)
+
+
 def test_settings_of_cifar10() -> None:
     """Code of 2023, configs/fsvi-resnet18-cifar10.json; MFVI's log-variances: code of 2022, models/networks.py."""
     for row in tables.get("rudner2022-2").rows:
