@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.records.hyperparameters import ROOMS
+from benchmarks.tables import spec  # noqa: F401  (has data sets of plug-ins forgotten)
 from fvi_core import methods, plugins
 from fvi_core.registry import REGISTRIES
 
