@@ -16,7 +16,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
 from reports.agreement import Verdict
-from reports.lists import lines_of, several
+from reports.lists import lines_of
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
@@ -38,8 +38,7 @@ class Cause:
 @cache
 def load(path: Path = FILE) -> tuple[Cause, ...]:
     """Return every cause. Raises BenchmarkError for an invalid file."""
-    lines = (found for found, _ in lines_of(path, COLUMNS, BenchmarkError))
-    return tuple(Cause(tables=several(found.pop("tables"), None), **found) for found in lines)
+    return tuple(Cause(**found) for found, _ in lines_of(path, COLUMNS, BenchmarkError, several={"tables": None}))
 
 
 def shown(

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.errors import BenchmarkError
+from fvi_core.spelling import nearest
 
 
 def lines_of(
-    path: Path, columns: Sequence[str], error: type[BenchmarkError], empty: Collection[str] = (), hint: str = ""
-) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield each line by column, and its file and number.
+    path: Path,
+    columns: Sequence[str],
+    error: type[BenchmarkError],
+    empty: Collection[str] = (),
+    hint: str = "",
+    several: Mapping[str, str | None] = {},
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each line by column, and its file and number; several: what separates the parts of a column's cells, which
+    become tuples (None: white space).
 
     Raises ``error`` for another header, another number of columns, and an empty cell of a column not in ``empty``.
     """
@@ -29,9 +37,12 @@ def lines_of(
             for name, cell in found.items():
                 if not cell and name not in empty:
                     raise error(f"{where}: {name} is empty{hint}")
-            yield found, where
+            parts = {name: found[name].split(between) for name, between in several.items()}
+            yield found | {name: tuple(filter(None, map(str.strip, each))) for name, each in parts.items()}, where
 
 
-def several(cell: str, between: str | None = ";") -> tuple[str, ...]:
-    """Return the parts of a cell."""
-    return tuple(filter(None, map(str.strip, cell.split(between))))
+def check_names(where: str, what: str, names: Iterable[str], known: Iterable[str], error: type[BenchmarkError]) -> None:
+    """Raise ``error`` for the first name that is not known."""
+    for name in names:
+        if name not in known:
+            raise error(f"{where}: no {what} {name!r}; {nearest(name, known)}")

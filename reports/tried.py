@@ -16,9 +16,8 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.suite import Suite
-from fvi_core.spelling import nearest
 from reports.causes import Cause
-from reports.lists import lines_of, several
+from reports.lists import check_names, lines_of
 from reports.page.book import Book, Sheet
 
 FILE = Path(__file__).with_name("tried.csv")
@@ -83,12 +82,9 @@ class Difference:
 @cache
 def load(path: Path = FILE) -> tuple[Experiment, ...]:
     """Return every experiment of the file. Raises :class:`InvalidExperiment`."""
-    experiments = []
-    for found, where in lines_of(path, COLUMNS, InvalidExperiment, MAY_BE_EMPTY):
-        tables = several(found.pop("tables"), None)
-        methods, columns = several(found.pop("methods")), several(found.pop("columns"))
-        experiments.append(Experiment(tables=tables, methods=methods, columns=columns, where=where, **found))
-    return tuple(experiments)
+    several = {"tables": None, "methods": ";", "columns": ";"}
+    lines = lines_of(path, COLUMNS, InvalidExperiment, MAY_BE_EMPTY, several=several)
+    return tuple(Experiment(**found, where=where) for found, where in lines)
 
 
 def check(experiments: Iterable[Experiment], suite: Suite) -> None:
@@ -109,10 +105,8 @@ def check(experiments: Iterable[Experiment], suite: Suite) -> None:
         _known(each, "table of a record", [each.record], {*names, NO_RECORD})
 
 
-def _known(experiment: Experiment, what: str, found: Iterable[str], known: Iterable[str]) -> None:
-    for name in found:
-        if name not in known:
-            raise InvalidExperiment(f"{experiment.where}: no {what} {name!r}; {nearest(name, known)}")
+def _known(experiment: Experiment, what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    check_names(experiment.where, what, names, known, InvalidExperiment)
 
 
 class Differences:

@@ -15,8 +15,7 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.suite import Suite
-from fvi_core.spelling import nearest
-from reports.lists import lines_of, several
+from reports.lists import check_names, lines_of
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("tables", "rows", "setting", "paper", "code", "ours", "why")
@@ -54,27 +53,19 @@ def load(folder: Path = FOLDER) -> tuple[Line, ...]:
 
 
 def _read(paper: str, path: Path) -> Iterable[Line]:
-    if paper not in published.papers():
-        raise InvalidSettings(f"{path}: no paper is called {paper!r}; {nearest(paper, published.papers())}")
-    hint = "; write - where a source says nothing"
-    for found, where in lines_of(path, COLUMNS, InvalidSettings, MAY_BE_EMPTY, hint):
-        tables, rows = several(found.pop("tables"), None), several(found.pop("rows"))
-        yield Line(paper, tables, rows, **found, where=where)
+    check_names(str(path), "paper", [paper], published.papers(), InvalidSettings)
+    hint, several = "; write - where a source says nothing", {"tables": None, "rows": ";"}
+    for found, where in lines_of(path, COLUMNS, InvalidSettings, MAY_BE_EMPTY, hint, several):
+        yield Line(paper, **found, where=where)
 
 
 def check(lines: Iterable[Line], suite: Suite) -> None:
     """Raise :class:`InvalidSettings` for the first line with an unknown table or row."""
     known = suite.table_names()
     for line in lines:
-        for name in line.tables:
-            if name not in known:
-                raise InvalidSettings(f"{line.where}: no table {name!r}; {nearest(name, known)}")
+        check_names(line.where, "table", line.tables, known, InvalidSettings)
         labels = [row.label for name in line.tables for row in suite.table(name).rows]
-        for row in line.rows:
-            if row not in labels:
-                raise InvalidSettings(
-                    f"{line.where}: no row {row!r} in {' '.join(line.tables)}; {nearest(row, labels)}"
-                )
+        check_names(line.where, f"row of {' '.join(line.tables)}", line.rows, labels, InvalidSettings)
 
 
 def of_table(name: str, suite: Suite, lines: Iterable[Line]) -> list[Line]:

@@ -13,7 +13,6 @@ from benchmarks.metrics.growth import of_deviations
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.figures import FIGURES, Runs, draw, recorded_runs, settings
-from reports.figures.catalogue import AGAINST
 from reports.figures.parts import by_level, stack
 from reports.figures.shifts import ATTACK, LIKELIHOOD
 from reports.records import Records
@@ -28,7 +27,7 @@ def shown(name: str) -> Runs:
     suite, records = known()
     figure = FIGURES[name]
     found = recorded_runs(figure, suite.table(figure.table), None, records)
-    assert (name, found.protocol) in AGAINST, "the protocol that is drawn has no such caption any more"
+    assert found.protocol == figure.against_at, "the protocol that is drawn has no such caption any more"
     return found
 
 
@@ -80,7 +79,7 @@ def test_the_prior_is_more_certain_on_data_on_boston_and_wine_alone(dataset: str
     name, against = f"pequignot2020-figure-4-{dataset}", dataset in ("energy", "yacht")
     suite, records = known()
     runs = recorded_runs(FIGURES[name], suite.table(FIGURES[name].table), None, records)
-    assert ((name, runs.protocol) in AGAINST) == against
+    assert (runs.protocol == FIGURES[name].against_at) == against
     curves = {part: runs.curves(f"{part}/epistemic_entropy")["Prior"] for part in ("train", "ood-uniform")}
     middle = {part: stack(found, "value").mean(0)[2] for part, found in curves.items()}
     assert (middle["ood-uniform"] > middle["train"]) != against
@@ -89,4 +88,4 @@ def test_the_prior_is_more_certain_on_data_on_boston_and_wine_alone(dataset: str
 def test_captions_say_so(tmp_path: Path) -> None:
     suite, records = known()
     drawn: Any = draw([FIGURES["cinquin2024-figure-15"]], suite, records, tmp_path, forms=(".txt",))
-    assert AGAINST["cinquin2024-figure-15", "paper"] in next(drawn).files[0].read_text(encoding="utf-8")
+    assert FIGURES["cinquin2024-figure-15"].against in next(drawn).files[0].read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path: Path, text: str, mess
 
 def test_a_file_of_no_paper_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rudner202.csv").write_text(",".join(COLUMNS) + "\n")
-    with pytest.raises(InvalidSettings, match="no paper is called 'rudner202'; did you mean 'rudner202[12]'"):
+    with pytest.raises(InvalidSettings, match="no paper 'rudner202'; did you mean 'rudner202[12]'"):
         load(tmp_path)
 
 
@@ -93,7 +93,7 @@ def test_a_file_of_no_paper_is_refused(tmp_path: Path) -> None:
     ("wrong", "message"),
     [
         (line(tables="mien"), "rudner2021.csv, line 2: no table 'mien'; did you mean 'mine'"),
-        (line(rows=("ones",)), "rudner2021.csv, line 2: no row 'ones' in mine; did you mean 'one'"),
+        (line(rows=("ones",)), "rudner2021.csv, line 2: no row of mine 'ones'; did you mean 'one'"),
     ],
 )
 def test_unknown_tables_and_rows_are_named_with_their_line(wrong: Line, message: str) -> None:
