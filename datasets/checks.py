@@ -73,38 +73,16 @@ def stamped(path: Path, remedy: str = GET_AGAIN) -> tuple[Path, int, int]:
         return path, about.st_size, about.st_mtime_ns
 
 
-def read_table(
-    path: Path, rows: int, columns: int, header: str | None = None, separator: str | None = None
-) -> np.ndarray:
-    """Return the numbers of a text file, [rows, columns] float64.
+def read_table(path: Path, rows: int, columns: int, separator: str | None = None, skip: int = 0) -> np.ndarray:
+    """Return the numbers of a text file, [rows, columns] float64, after `skip` lines. Raises BadData.
 
-    Columns are separated by white space, by `separator`, or by commas after the first line `header`. Raises BadData,
-    which names the first bad line.
+    Columns are separated by white space, or by `separator`.
     """
-    with reading(path, "a text file"):
-        lines = path.read_text(errors="replace").splitlines()
-    table: list[list[float]] = []
-    for number, line in enumerate(lines, start=1):
-        words = line.strip().split(separator if header is None else ",")
-        if header is not None and number == 1:
-            if line.strip() != header:
-                found = f"expected {header!r}, found {line[:60]!r}"
-                raise BadData(f"{path}, line 1: {found}; {GET_AGAIN}")
-            continue
-        if not line.strip():
-            continue
-        if len(words) != columns:
-            found = f"expected {columns} columns, found {len(words)}"
-            raise BadData(f"{path}, line {number}: {found}; {GET_AGAIN}")
-        try:
-            table.append([float(word) for word in words])
-        except ValueError as error:
-            found = f"expected numbers, found {line[:60]!r}"
-            raise BadData(f"{path}, line {number}: {found}; {GET_AGAIN}") from error
-    if len(table) != rows:
-        fault = "the file is truncated" if len(table) < rows else "it is not the file that was registered"
-        raise BadData(f"{path}: expected {rows} rows, found {len(table)}: {fault}; {GET_AGAIN}")
-    values = np.array(table)
+    with reading(path, f"a table of {rows} rows and {columns} columns"):
+        text = path.read_text(encoding="utf-8")
+        values = np.loadtxt(text.splitlines()[skip:], comments=None, delimiter=separator, ndmin=2)
+        if values.shape != (rows, columns):
+            raise ValueError(f"{len(values)} rows and {values.shape[1]} columns")
     check_finite(values, str(path))
     return values
 

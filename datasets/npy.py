@@ -64,3 +64,9 @@ def member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
         raise ValueError(f"the array {name} has {about.file_size} bytes, and {header.size} belong to {header}")
     with archive.open(about) as stream:
         yield stream
+
+
+def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Return the array `name` of an npz file. Raises ValueError as `member`, and for Python objects."""
+    with member(archive, name) as stream:
+        return npy_format.read_array(stream, allow_pickle=False)

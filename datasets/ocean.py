@@ -22,8 +22,7 @@ from .fetch import Folder, locate
 NAME, VERSION = "gulf_drifters", "1"
 SCHEMES = ("", "scaled")
 FILES = ("gulfdrifters/gulfdata_train.csv", "gulfdrifters/gulfdata_test.csv")
-HEADERS = (",lon,lat,ubar,vbar", ",lon,lat,ubar,vbar,shape")
-SIZES = (20, 544)
+SIZES, COLUMNS = (20, 544), (5, 6)  # number, longitude, latitude, two velocities; for the test subset also a shape
 
 
 def describe(name: str, scheme: str) -> Description:
@@ -34,8 +33,7 @@ def describe(name: str, scheme: str) -> Description:
 def load(name: str = NAME, split: int = 0, scheme: str = "", root: Folder = None) -> Split:
     """Return the only split; its box is the range of the grid, the test subset. Raises DataNotFound, BadData."""
     tables = [
-        read_table(locate(file, root), size, header.count(",") + 1, header)
-        for file, size, header in zip(FILES, SIZES, HEADERS)
+        read_table(locate(file, root), rows, columns, ",", skip=1) for file, rows, columns in zip(FILES, SIZES, COLUMNS)
     ]
     centre = [math.fsum(column) / SIZES[0] for column in tables[0][:, 1:3].T]
     widths, y_mean, y_std = [1.0, 1.0], 0.0, 1.0

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .checks import GET_AGAIN, WHOLE, BadData, check_labels, reading, stamped
+from .checks import check_labels, reading, stamped
 from .contract import Arrays, Description, Pixels, Split, classified
 from .fetch import Folder, locate
 from .grades import FINDINGS, outlines
-from .npy import read_header
+from .npy import array
 
 NAME, VERSION = "retina_mnist", "1"
 FILE = "retina/retinamnist.npz"
@@ -37,7 +37,7 @@ def describe(name: str, scheme: str) -> Description:
 
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return the only split. Raises DataNotFound, BadData."""
-    graded = _read(*stamped(locate(FILE, root)))
+    graded = read(*stamped(locate(FILE, root)))
     outline, first = scheme == "outline", FINDINGS["moderate" if scheme == "outline" else scheme]
     parts = {
         part: Arrays(outlines(images, SIDE // 2) if outline else images, (grades >= first).astype(np.int64))
@@ -50,31 +50,16 @@ def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, size: int, changed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the result of :func:`read`, cached by size and time of change of the file."""
-    return read(path)
-
-
-def read(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return images uint8 [N, 3, 28, 28] and grades [N] of each part of MedMNIST's file. Raises BadData."""
+def read(path: Path, size: int, changed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return images uint8 [N, 3, 28, 28] and grades [N] of each part of MedMNIST's file, cached by size and time of
+    change of the file. Raises BadData.
+    """
     parts = {}
-    with reading(path, "an .npz file of plain arrays"), zipfile.ZipFile(path) as archive:
+    with reading(path, "an .npz file of images and grades"), zipfile.ZipFile(path) as archive:
         for part, n in SIZES.items():
-            images = _array(path, archive, f"{_STEMS[part]}_images", (n, SIDE, SIDE, 3))
-            grades = _array(path, archive, f"{_STEMS[part]}_labels", (n, 1))
+            images, grades = (array(archive, f"{_STEMS[part]}_{what}") for what in ("images", "labels"))
+            if images.dtype != np.uint8 or images.shape != (n, SIDE, SIDE, 3) or grades.shape != (n, 1):
+                raise ValueError(f"{_STEMS[part]}: images {images.dtype} {images.shape}, labels {grades.shape}")
             check_labels(grades, GRADES, f"{path}, {_STEMS[part]}_labels", all_occur=False)
             parts[part] = (np.ascontiguousarray(images.transpose(0, 3, 1, 2)), grades[:, 0].astype(np.int64))
     return parts
-
-
-def _array(path: Path, archive: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array after checking its header. Raises BadData."""
-    with archive.open(f"{name}.npy") as stream:
-        header = read_header(stream)
-    bytes_asked = len(shape) > 2
-    fits = header.dtype == np.uint8 if bytes_asked else header.dtype.kind in WHOLE
-    if header.shape != shape or not fits or archive.getinfo(f"{name}.npy").file_size != header.size:
-        what = "bytes" if bytes_asked else "whole numbers"
-        raise BadData(f"{path}, {name}: expected {what} {list(shape)}, found {header}; {GET_AGAIN}")
-    with archive.open(f"{name}.npy") as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)

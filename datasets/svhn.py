@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .checks import GET_AGAIN, BadData, reading
+from .checks import reading
 
 SIDE = 32
 
@@ -18,16 +18,10 @@ def read(path: Path, n: int) -> tuple[np.ndarray, np.ndarray]:
     """
     from scipy.io import loadmat  # here, since it takes a while to load
 
-    with reading(path, "a MATLAB file"):
+    with reading(path, f"a MATLAB file of bytes X {[SIDE, SIDE, 3, n]} and y {[n, 1]} from 1 to 10"):
         content = loadmat(path, variable_names=("X", "y"))
-    shapes = {"X": (SIDE, SIDE, 3, n), "y": (n, 1)}
-    for name, shape in shapes.items():
-        found = getattr(content.get(name), "shape", "no such variable")
-        if found != shape:
-            raise BadData(f"{path}, {name}: expected shape {shape}, found {found}; {GET_AGAIN}")
-        if content[name].dtype != np.uint8:
-            raise BadData(f"{path}, {name}: expected bytes, found {content[name].dtype}; {GET_AGAIN}")
-    labels = content["y"][:, 0].astype(np.int64)
-    if labels.min() < 1 or labels.max() > 10:
-        raise BadData(f"{path}, y: expected labels from 1 to 10, found {labels.min()} to {labels.max()}; {GET_AGAIN}")
-    return np.ascontiguousarray(content["X"].transpose(3, 2, 0, 1)), labels % 10
+        images, labels = content["X"], content["y"]
+        shapes = images.shape == (SIDE, SIDE, 3, n) and labels.shape == (n, 1)
+        if not shapes or {images.dtype, labels.dtype} != {np.dtype(np.uint8)} or labels.min() < 1 or labels.max() > 10:
+            raise ValueError(f"X {images.dtype} {list(images.shape)} and y {labels.dtype} {list(labels.shape)}")
+    return np.ascontiguousarray(images.transpose(3, 2, 0, 1)), labels[:, 0].astype(np.int64) % 10

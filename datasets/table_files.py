@@ -14,7 +14,7 @@ import numpy as np
 
 from . import table_text
 from .checks import BadData
-from .npy import member
+from .npy import array
 from .table_text import CORRECT
 
 if TYPE_CHECKING:
@@ -227,11 +227,7 @@ def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
                 f"{path}: expected the arrays {' and '.join(wanted)}, found {', '.join(names) or 'none'}; {CORRECT}"
             )
         left = [f"left out the array {name!r}" for name in names if name not in wanted]
-        arrays = []
-        for name in wanted:
-            with member(archive, name) as stream:
-                arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
-    x, y = arrays
+        x, y = (array(archive, name) for name in wanted)
     if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1]:
         raise BadData(
             f"{path}: expected inputs [N, D] and a target for each, found inputs {list(x.shape)} and targets "

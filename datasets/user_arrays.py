@@ -15,7 +15,7 @@ import numpy as np
 
 from .checks import BadData, check_one_label_each, reading, stamped
 from .fetch import sha256
-from .npy import Header, member, read_header
+from .npy import Header, array, member, read_header
 
 VARIABLE = "FVI_ARRAYS"
 NAMES = ("images", "labels")
@@ -67,33 +67,23 @@ def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarra
             raise BadData(
                 f"{path}: expected the arrays images and labels, found {', '.join(found) or 'none'}; {WRITE_AGAIN}"
             )
-        _check(path, archive, shape)
-        images, labels = (_array(archive, name) for name in NAMES)
+        _check(path, shape, *(_header(archive, name) for name in NAMES))
+        images, labels = (array(archive, name) for name in NAMES)
     channels, height, width = shape
     if images.shape[1:] == (height, width, channels) != shape:
         images = images.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(images.reshape(-1, *shape)), labels.astype(np.int64)
 
 
-def _check(path: Path, archive: zipfile.ZipFile, shape: tuple[int, int, int]) -> None:
-    images, labels = (_header(archive, name) for name in NAMES)
+def _check(path: Path, shape: tuple[int, int, int], images: Header, labels: Header) -> None:
     if images.dtype != np.uint8 or images.shape[1:] not in _shapes(shape):
         raise BadData(f"{path}: expected {_forms(shape)}, found {images}")
     check_one_label_each(labels, images.shape[0], str(path), WRITE_AGAIN)
-    for name, header in zip(NAMES, (images, labels)):
-        size = archive.getinfo(f"{name}.npy").file_size
-        if size != header.size:
-            raise BadData(f"{path}, {name}: expected {header.size} bytes for {header}, found {size}; {WRITE_AGAIN}")
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:
-    with archive.open(f"{name}.npy") as stream:
-        return read_header(stream)
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     with member(archive, name) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        return read_header(stream)
 
 
 def _shapes(shape: tuple[int, int, int]) -> tuple[tuple[int, ...], ...]:

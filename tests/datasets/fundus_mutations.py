@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from datasets import retina_mnist
+from datasets.checks import stamped
 from datasets.fetch import locate
 from datasets.fundus import kept, sources
 from tests.datasets.fundus_files import aptos, encoded, eyepacs, idrid, medmnist, mosaics, prepared
@@ -21,7 +22,7 @@ def _retina_mnist() -> Contents:
 
 
 def _graded() -> list[np.ndarray]:
-    parts = retina_mnist.read(locate(retina_mnist.FILE))
+    parts = retina_mnist.read(*stamped(locate(retina_mnist.FILE)))
     return [array for part in parts.values() for array in part]
 
 

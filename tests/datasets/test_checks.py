@@ -23,16 +23,17 @@ def test_a_whole_table_is_read(tmp_path: Path, write: Callable) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"1 2 3\n4 5 6\n", r"expected 3 rows, found 2: the file is truncated"),
-        (GOOD + b"1 2 3\n", r"expected 3 rows, found 4: it is not the file that was registered"),
-        (b"1 2 3\n4 5\n7 8 9\n", r"line 2: expected 3 columns, found 2"),
-        (b"1 2 3\n4 5 6\n7 8 9 10\n", r"line 3: expected 3 columns, found 4"),
-        (b"1 2 3\n4 five 6\n7 8 9\n", r"line 2: expected numbers, found '4 five 6'"),
+        (b"1 2 3\n4 5 6\n", r"expected a table of 3 rows and 3 columns, found: ValueError: 2 rows and 3 columns"),
+        (GOOD + b"1 2 3\n", r"found: ValueError: 4 rows and 3 columns"),
+        (b"1 2\n4 5\n7 8\n", r"found: ValueError: 3 rows and 2 columns"),
+        (b"1 2 3\n4 5\n7 8 9\n", r"columns changed from 3 to 2 at row 2"),
+        (b"1 2 3\n4 5 6\n7 8 9 10\n", r"columns changed from 3 to 4 at row 3"),
+        (b"1 2 3\n4 five 6\n7 8 9\n", r"could not convert string 'five' to float64 at row 1, column 2"),
         (b"1 2 3\n4 nan 6\n7 8 9\n", r"expected finite numbers, found nan at \[1, 1\] \(1 in all\)"),
         (b"1 2 3\n4 5 -inf\n7 8 inf\n", r"expected finite numbers, found -inf at \[1, 2\] \(2 in all\)"),
-        (b"<html>not found</html>\n", r"line 1: expected 3 columns, found 2"),
-        (b"\xff\xfe\x00 1 2\n", r"line 1: expected numbers"),
-        (b"", r"expected 3 rows, found 0"),
+        (b"<html>not found</html>\n", r"could not convert string '<html>not'"),
+        (b"\xff\xfe\x00 1 2\n", r"found: UnicodeDecodeError"),
+        (b"", r"expected a table of 3 rows and 3 columns, found: "),
     ],
 )
 def test_damaged_tables_are_refused(tmp_path: Path, write: Callable, content: bytes, message: str) -> None:

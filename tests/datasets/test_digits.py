@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import sklearn.datasets
 
-from datasets import BadData, digits, load
+from datasets import digits, load
 from datasets.rotation import interpolated
 
 COUNTS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
@@ -66,23 +64,6 @@ def test_patches_are_cut_from_the_reduced_photograph() -> None:
     columns = ((640 // 4) - 8) // 2 + 1
     patch = patches[3 * columns + 5, 0]  # its corner: row 2 * 3, column 2 * 5 of the reduced photograph
     assert patch[1, 2] == pytest.approx(grey[28:32, 48:52].mean(), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"images": np.zeros((1797, 8, 7))},
-        {"images": np.full((1797, 8, 8), 17.0)},
-        {"target": np.arange(1797) % 11},
-        {"target": np.arange(1797) % 9},
-    ],
-)
-def test_other_digits_are_refused(monkeypatch: pytest.MonkeyPatch, change: dict) -> None:
-    real = sklearn.datasets.load_digits()
-    fields = {"images": real.images, "target": real.target} | change
-    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda: SimpleNamespace(**fields))
-    with pytest.raises(BadData, match="digits of scikit-learn: expected"):
-        digits.images_and_labels()
 
 
 def test_held_out_images_come_from_the_training_images() -> None:

@@ -37,19 +37,16 @@ def test_idx_gives_what_was_written(tmp_path: Path, write: Callable, grey: np.nd
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda whole: gzip.compress(whole)[:-20], "expected a whole gzip file, found: .*end"),
-        (lambda whole: b"no gzip", "expected a whole gzip file, found: .*[Nn]ot a gzip"),
-        (lambda whole: gzip.compress(whole)[:-8] + b"12345678", "expected a whole gzip file, found: BadGzipFile: CRC"),
-        (lambda whole: gzip.compress(b""), "expected the idx header 00000803 .*found nothing"),
-        (lambda whole: gzip.compress(b"\x00\x00\x0d" + whole[3:]), "header 00000803 .*found 00000d03"),
-        (lambda whole: gzip.compress(whole[:9]), r"expected shape \(7, 3, 2\), found \(\)"),
-        (lambda whole: gzip.compress(whole[:-1]), "expected 42 values, found 41: the file is truncated"),
-        (
-            lambda whole: gzip.compress(whole + b"\x00"),
-            "expected 42 values, found 43: the file continues after its end",
-        ),
-        (lambda whole: gzip.compress(idx_file(np.zeros((6, 3, 2), np.uint8))), r"shape \(7, 3, 2\), found \(6, 3, 2\)"),
-        (lambda whole: gzip.compress(idx_file(np.zeros(7, np.uint8))), "header 00000803 .*found 00000801"),
+        (lambda whole: gzip.compress(whole)[:-20], r"expected a gzipped idx file of bytes \[7, 3, 2\], found: .*end"),
+        (lambda whole: b"no gzip", "found: .*[Nn]ot a gzip"),
+        (lambda whole: gzip.compress(whole)[:-8] + b"12345678", "found: BadGzipFile: CRC"),
+        (lambda whole: gzip.compress(b""), "the header of no byte in place of 00000803"),
+        (lambda whole: gzip.compress(b"\x00\x00\x0d" + whole[3:]), "the header 00000d03.* in place of 00000803"),
+        (lambda whole: gzip.compress(whole[:9]), "the header 000008030000000700 in place of 00000803"),
+        (lambda whole: gzip.compress(whole[:-1]), "cannot reshape array of size 41"),
+        (lambda whole: gzip.compress(whole + b"\x00"), "cannot reshape array of size 43"),
+        (lambda whole: gzip.compress(idx_file(np.zeros((6, 3, 2), np.uint8))), "header 0000080300000006"),
+        (lambda whole: gzip.compress(idx_file(np.zeros(7, np.uint8))), "header 00000801"),
     ],
 )
 def test_damaged_idx_is_refused(
@@ -98,20 +95,24 @@ def test_cifar_gives_the_members_in_the_order_asked(tmp_path: Path, write: Calla
 @pytest.mark.parametrize(
     ("members", "damage", "message"),
     [
-        (["b/1.bin"], lambda whole: whole[:-3000], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
-        (["b/1.bin"], lambda whole: whole[:200], "expected a whole tar.gz archive, found: EOFError: .*ended before"),
+        (
+            ["b/1.bin"],
+            lambda whole: whole[:-3000],
+            "expected a whole tar.gz archive .*, found: EOFError: .*ended",
+        ),
+        (["b/1.bin"], lambda whole: whole[:200], "expected a whole tar.gz archive .*, found: EOFError: .*ended"),
         (
             ["b/1.bin"],
             lambda whole: whole[:-8] + b"12345678",
-            "expected a whole tar.gz archive, found: BadGzipFile: CRC",
+            "expected a whole tar.gz archive .*, found: BadGzipFile: CRC",
         ),
         (["b/1.bin"], lambda whole: b"<html>", "expected a whole tar.gz archive"),
-        (["b/2.bin"], lambda whole: whole, "expected the file b/2.bin in the archive, found none"),
-        (["b/link.bin"], lambda whole: whole, "expected the file b/link.bin in the archive"),
+        (["b/2.bin"], lambda whole: whole, "records of 3073 bytes in each of b/2.bin, found: KeyError: .*b/2.bin"),
+        (["b/link.bin"], lambda whole: whole, "found: KeyError: .*b/link.bin"),
         (
             ["b/1.bin"],
             lambda whole: archive({"b/1.bin": bytes(3 * 3073 - 1)}),
-            "3 records of 3073 bytes, found 9218 bytes",
+            "3 records of 3073 bytes .*, found: ValueError: cannot reshape array of size 9218",
         ),
     ],
 )
@@ -136,10 +137,11 @@ def test_svhn_gives_images_first_and_zeros_as_zeros(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"X": np.zeros((32, 32, 3, 3), np.uint8)}, r"X: expected shape \(32, 32, 3, 4\), found \(32, 32, 3, 3\)"),
-        ({"X": np.zeros((32, 32, 3, 4))}, "X: expected bytes, found float64"),
-        ({"y": np.zeros((4, 1), np.uint8)}, "y: expected labels from 1 to 10, found 0 to 0"),
-        ({"y": None}, r"y: expected shape \(4, 1\), found no such variable"),
+        ({"X": np.zeros((32, 32, 3, 3), np.uint8)}, r"bytes X \[32, 32, 3, 4\] .*, found: .*X uint8 \[32, 32, 3, 3\]"),
+        ({"X": np.zeros((32, 32, 3, 4))}, "found: ValueError: X float64"),
+        ({"y": np.zeros((4, 1), np.uint8)}, r"y \[4, 1\] from 1 to 10, found: ValueError"),
+        ({"y": np.full((4, 1), 11, np.uint8)}, r"y \[4, 1\] from 1 to 10, found: ValueError"),
+        ({"y": None}, "found: KeyError: .*y"),
     ],
 )
 def test_mislabelled_matlab_files_are_refused(tmp_path: Path, changes: dict, message: str) -> None:
@@ -151,7 +153,7 @@ def test_mislabelled_matlab_files_are_refused(tmp_path: Path, changes: dict, mes
 
 @pytest.mark.parametrize("content", [b"", b"<html>", bytes(500)])
 def test_damaged_matlab_files_are_refused(tmp_path: Path, write: Callable, content: bytes) -> None:
-    with pytest.raises(BadData, match="expected a MATLAB file, found.*make data"):
+    with pytest.raises(BadData, match="expected a MATLAB file .*, found.*make data"):
         svhn.read(write(tmp_path, "s.mat", content), 4)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import datasets
 from datasets import BadData, retina_mnist
+from datasets.checks import stamped
 from datasets.grades import outlines
 from tests.datasets.fundus_files import MEDMNIST, medmnist
 
@@ -60,13 +61,13 @@ def test_grades_beyond_the_scale_are_refused(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "retinamnist.npz"
     path.write_bytes(medmnist(test_labels=np.array([[0], [1], [2], [3], [4], [5]], np.uint8)))
     with pytest.raises(BadData, match=r"retinamnist.npz, test_labels: expected labels from 0 to 4, found .*5"):
-        retina_mnist.read(path)
+        retina_mnist.read(*stamped(path))
     path.write_bytes(medmnist(train_images=np.zeros((8, 28, 27, 3), np.uint8)))
-    with pytest.raises(BadData, match=r"train_images: expected bytes \[8, 28, 28, 3\], found"):
-        retina_mnist.read(path)
+    with pytest.raises(BadData, match=r"train: images uint8 \(8, 28, 27, 3\)"):
+        retina_mnist.read(*stamped(path))
 
 
 def test_real_file_holds_what_is_known_of_it(load_or_skip: Callable) -> None:
     load_or_skip("retina_mnist")
-    parts = retina_mnist.read(datasets.fetch.locate(retina_mnist.FILE))
+    parts = retina_mnist.read(*stamped(datasets.fetch.locate(retina_mnist.FILE)))
     assert {part: np.bincount(grades).tolist() for part, (_, grades) in parts.items()} == GRADES

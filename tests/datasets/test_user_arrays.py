@@ -44,16 +44,16 @@ def sha(path: Path) -> str:
     [
         (
             archive({"images.npy": npy("|u1", (TERA, *SHAPE)), "labels.npy": npy("<i8", (TERA,))}),
-            r", images: expected 30720{10}\d\d bytes for uint8 \[10{12}, 3, 32, 32\], found \d+; "
+            r"the array images has \d+ bytes, and 30720{10}\d\d belong to uint8 \[10{12}, 3, 32, 32\]; "
             "write it with numpy.savez",
         ),
         (
             archive({"images.npy": npy("<f4", (TERA, *SHAPE)), "labels.npy": LABELS}),
-            r"images uint8 \[N, 3, 32, 32\] or .*, found float32 \[10{12}",
+            r"the array images has \d+ bytes, and \d+ belong to float32 \[10{12}",
         ),
         (
             archive({"images.npy": IMAGES, "labels.npy": npy("<i8", (TERA,))}),
-            r"expected whole-number labels \[20\], .*found int64 \[10{12}\]",
+            r"the array labels has \d+ bytes, and \d+ belong to int64 \[10{12}\]",
         ),
         (
             archive({"images.npy": IMAGES, "labels.npy": npy("<m8[s]", (20,), bytes(160))}),
