@@ -11,6 +11,7 @@ from matplotlib.legend import Legend
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import GREY, colour, in_function_space
+from reports.figures.ood import entropies
 from reports.figures.parts import (
     FEW,
     ROTATION,
@@ -24,7 +25,6 @@ from reports.figures.parts import (
     metric_mean,
     roc_in_logarithms,
     stack,
-    two_histograms,
     zoom_reliability,
 )
 from reports.figures.style import PAGE, fitted, head, labelled, legend, panels, plt, width_of
@@ -57,7 +57,7 @@ def reliability(runs: Runs) -> Canvas:
     sparse = any(in_view(axis, x, y) for axis, (x, y) in zip(axes, thin_bins))
     handles = {"area: share of the points": dot(GREY, markersize=7)}
     handles |= {f"fewer than {FEW} points": dot(GREY, markerfacecolor="white")} if sparse else {}
-    legend(figure, list(handles.values()), list(handles))
+    legend(figure, handles)
     head(figure, runs.figure.title, runs.about("error bars: SE") + "; ECE of 15 bins", runs.missing)
     return figure
 
@@ -93,16 +93,7 @@ def retention(runs: Runs) -> Canvas:
 
 def entropy(runs: Runs) -> Canvas:
     """Draw histograms of the predictive entropy of test points and OOD points, a panel per method."""
-    curves = runs.curves(f"{OOD}/entropy_histogram")
-    figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
-    for axis, (label, found) in zip(axes, curves.items()):
-        edges = stack(found, "edges")[0]
-        two_histograms(axis, edges, {"digits": stack(found, "id"), "photographs": stack(found, "ood")})
-        axis.set(title=label)
-    label_edges(axes, "entropy (nats)", "points (%)")
-    axes[0].legend(loc="upper right")
-    head(figure, runs.figure.title, runs.about() + ", all runs together", runs.missing)
-    return figure
+    return entropies(runs, OOD, ("digits", "photographs"))
 
 
 def rotation(runs: Runs) -> Canvas:
@@ -126,12 +117,13 @@ def rotation(runs: Runs) -> Canvas:
 
 def _legend_under(axis: Axes, drop: float, title: str) -> None:
     """Draw a legend under one of two panels, at so many of its heights below; the title explains its numbers."""
-    handles, labels = labelled(axis)
+    handles, place = labelled(axis), (0.5, -drop)
 
     def make(columns: int, names: Sequence[str]) -> Legend:
-        return axis.legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, -drop), ncols=columns, title=title)
+        every = list(handles.values())
+        return axis.legend(every, names, loc="upper center", bbox_to_anchor=place, ncols=columns, title=title)
 
-    fitted(make, labels, width_of(axis.figure) / 2 - 0.2)
+    fitted(make, list(handles), width_of(axis.figure) / 2 - 0.2)
 
 
 def _two_sides(
@@ -153,6 +145,6 @@ def _two_sides(
                 continue
             band(axis, label, places, values, (names or {}).get(label, label))
         axis.set(title=title, xlabel=x)
-        if names and labelled(axis)[0]:
+        if names and labelled(axis):
             _legend_under(axis, 0.16, numbers)
     axes[0].set_ylabel(y)

@@ -45,7 +45,7 @@ def eigenvalues(runs: Runs) -> Canvas:
                 )  # fmt: skip
         axis.set(title=name, xlabel="number of the eigenvalue", yscale="log")
     axes[0].set_ylabel("eigenvalue")
-    legend(figure, *labelled(axes[0]))
+    legend(figure, labelled(axes[0]))
     head(figure, runs.figure.title, f"computed; {POINTS} points, means over {DRAWS} draws")
     return figure
 

@@ -44,7 +44,7 @@ def currents(runs: Runs) -> Canvas:
     label_edges(list(axes.flat), "west to east", "south to north")
     handles = {"direction of the mean": dot(GREY, r"$\rightarrow$", markersize=9)}
     handles |= {"where it was measured": dot(RED)} if points else {}
-    legend(figure, list(handles.values()), list(handles))
+    legend(figure, handles)
     head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
     return figure
 

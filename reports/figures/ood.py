@@ -54,15 +54,22 @@ def confidence(runs: Runs) -> Canvas:
 def histograms(runs: Runs) -> Canvas:
     """Draw the predictive entropy of the test set and of the OOD set, a panel per method (cinquin2024 fig. 12)."""
     shown = ood_set(runs)
-    curves, other = runs.curves(f"{shown}/entropy_histogram"), shown.removeprefix("ood-")
+    other = shown.removeprefix("ood-")
+    return entropies(runs, shown, ("test set", NAMES.get(other, other)), _against(runs))
+
+
+def entropies(runs: Runs, ood: str, names: tuple[str, str], about: str = "") -> Canvas:
+    """Draw histograms of the predictive entropy of the test set and of an OOD set, by these names, a panel per
+    method."""
+    curves = runs.curves(f"{ood}/entropy_histogram")
     figure, axes = panels(len(curves), 4, 1.5, sharex=True, sharey=True)
     for axis, (label, found) in zip(axes, curves.items()):
-        edges = stack(found, "edges")[0]
-        two_histograms(axis, edges, {"test set": stack(found, "id"), NAMES.get(other, other): stack(found, "ood")})
+        counts = stack(found, "id"), stack(found, "ood")
+        two_histograms(axis, stack(found, "edges")[0], dict(zip(names, counts)))
         axis.set(title=label)
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
-    head(figure, runs.figure.title, f"{runs.about()}, all runs together{_against(runs)}", runs.missing)
+    head(figure, runs.figure.title, f"{runs.about()}, all runs together{about}", runs.missing)
     return figure
 
 
@@ -93,12 +100,12 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
     handles: dict[str, Artist] = {}
     numbers: dict[str, list[str]] = {}
     for axis in axes:  # a row without one curve may have another
-        for handle, told in zip(*labelled(axis)):
+        for told, handle in labelled(axis).items():
             label, _, number = told.partition(NUMBER)
             handles.setdefault(label, handle)
             numbers.setdefault(label, []).extend(filter(None, [number]))
-    names = [NUMBER.join(filter(None, (label, ", ".join(found)))) for label, found in numbers.items()]
-    legend(figure, list(handles.values()), names)
+    named = {label: NUMBER.join(filter(None, (label, ", ".join(found)))) for label, found in numbers.items()}
+    legend(figure, {named[label]: handle for label, handle in handles.items()})
     if list(draw.values()) != [_reliability]:
         said.append(_against(runs))
     head(figure, runs.figure.title, f"{runs.about('bands: SE')}{''.join(said)}", runs.missing)

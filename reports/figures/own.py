@@ -112,6 +112,6 @@ def points(runs: Runs) -> Canvas:
         axis.grid(axis="y", linewidth=0.3, color="0.85")
     counts = {row[place].n for row in there for place in places if row[place].n}
     if published:
-        legend(figure, [dot("black", markerfacecolor="none", markersize=5)], ["published"])
+        legend(figure, {"published": dot("black", markerfacecolor="none", markersize=5)})
     head(figure, runs.figure.title, counted(runs.protocol, counts, "bars: SE"), runs.missing)
     return figure

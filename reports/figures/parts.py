@@ -115,11 +115,9 @@ def _mark_entries(axes: Iterable[Axes]) -> dict[str, tuple[Line2D, ...]]:
     }
 
 
-def legend_below(figure: Canvas, axis: Axes, more: Mapping[str, Any] | None = None) -> None:
-    """Draw one legend for all panels, under them: the lines of a panel, more handles by label, published marks."""
-    handles, labels = labelled(axis)
-    added = {**(more or {}), **_mark_entries(figure.axes)}
-    legend(figure, [*handles, *added.values()], [*labels, *added])
+def legend_below(figure: Canvas, axis: Axes) -> None:
+    """Draw one legend for all panels, under them: the lines of a panel, then published marks."""
+    legend(figure, labelled(axis) | _mark_entries(figure.axes))
 
 
 def area(shade: str, alpha: float = 0.2) -> Patch:

@@ -30,6 +30,6 @@ def histograms(runs: Runs) -> Canvas:
         axis.text(0.97, 0.95, told, ha="right", va="top", fontsize="small", transform=axis.transAxes)
     axes[0].set_ylim(bottom=0)
     label_edges(axes, "F(y)", "density")
-    legend(figure, [Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")], ["calibrated"])
+    legend(figure, {"calibrated": Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")})
     head(figure, runs.figure.title, runs.about("error bars: SE") + "; KS: distance, mean over runs", runs.missing)
     return figure

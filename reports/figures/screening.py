@@ -46,10 +46,10 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
         (_roc if kind == "screening_roc" else _referral)(axis, runs, labels, chosen, measure)
         x, y = ("false positive rate", "sensitivity") if kind == "screening_roc" else ("share referred", name)
         axis.set(title=title, xlabel=x, ylabel=y)
-    handles = {label: handle for axis in axes for handle, label in zip(*labelled(axis))}
+    handles = {label: handle for axis in axes for label, handle in labelled(axis).items()}
     if TARGET in handles:  # the longest label, of no row
         handles[TARGET] = handles.pop(TARGET)
-    legend(figure, list(handles.values()), list(handles))
+    legend(figure, handles)
     for group, axis in zip(groups, axes[:: len(columns)]):
         axis.set_ylabel(f"{group}\n{axis.get_ylabel()}")
     head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)

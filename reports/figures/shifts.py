@@ -139,7 +139,7 @@ def examples(runs: Runs) -> Canvas:
         f"percentiles {shown} of the Dirichlet fitted to them": area(BLUE, 0.35),
         "the same of the uniform prior": area(RED, 0.35),
     }
-    legend(figure, list(handles.values()), list(handles))
+    legend(figure, handles)
     head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
     return figure
 

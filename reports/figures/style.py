@@ -132,24 +132,23 @@ def width_of(figure: Any) -> float:
     return _options[-1].width or figure.get_size_inches()[0]
 
 
-def labelled(axis: Axes) -> tuple[list[Any], list[str]]:
+def labelled(axis: Axes) -> dict[str, Any]:
     """Return the legend entries of a panel, including names with a leading underscore, which matplotlib omits."""
-    found: list[tuple[Any, str]] = []
-    for each in (*axis.get_children(), *axis.containers):
-        if isinstance(each, Line2D | Patch | Collection | Container) and (name := points.label_of(each)):
-            found.append((each, name))
-    return [each for each, _ in found], [name for _, name in found]
+    drawn = (*axis.get_children(), *axis.containers)
+    handles = (each for each in drawn if isinstance(each, Line2D | Patch | Collection | Container))
+    return {name: each for each in handles if (name := points.label_of(each))}
 
 
-def legend(figure: Canvas, handles: Sequence[Any], labels: Sequence[str]) -> None:
+def legend(figure: Canvas, handles: Mapping[str, Any]) -> None:
     """Draw one legend for all panels, under them and as wide as the figure, whose height grows with it."""
     own, height = figure.get_size_inches()
 
     def make(columns: int, names: Sequence[str]) -> Legend:
         drawn = {tuple: HandlerTuple(None, 0.4)}
-        return figure.legend(handles, names, loc="outside lower center", ncols=columns, handler_map=drawn)
+        every = list(handles.values())
+        return figure.legend(every, names, loc="outside lower center", ncols=columns, handler_map=drawn)
 
-    lines = fitted(make, labels, width_of(figure) - 0.15)
+    lines = fitted(make, list(handles), width_of(figure) - 0.15)
     figure.set_size_inches(own, height + _taller(lines - LINES_BELOW, SIZES["legend.fontsize"]))
 
 

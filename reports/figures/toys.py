@@ -68,8 +68,8 @@ def moons(runs: Runs) -> Canvas:
         for axis, label in zip(axes[0], labels[band * across :]):
             axis.set_title(textwrap.fill(label, max(int(15 * side), 10)))
     if points:
-        classes = [dot("black", markerfacecolor=face) for face in CLASSES]
-        legend(figure, classes, [f"training data, class {label}" for label in range(len(CLASSES))])
+        faces = enumerate(CLASSES)
+        legend(figure, {f"training data, class {k}": dot("black", markerfacecolor=face) for k, face in faces})
     head(figure, runs.figure.title, FIRST.format(runs.protocol), runs.missing)
     return figure
 
@@ -100,7 +100,7 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
     for place, count in enumerate(deviations):  # bands overlap
         handles[f"{count} sd of the function"] = area(GREEN, 1 - (1 - ALPHA) ** (place + 1))
     handles |= {"training data": dot(GREY)} if points else {}
-    legend(figure, list(handles.values()), list(handles))
+    legend(figure, handles)
     head(figure, runs.figure.title, FIRST.format(runs.protocol), runs.missing)
     return figure
 

@@ -46,7 +46,7 @@ def distributions(runs: Runs) -> Canvas:
     handles: dict[str, Artist] = {PARTS[part][0]: dot(PARTS[part][1], PARTS[part][2]) for part in found}
     handles |= {"median": dot(GREY), "quartiles": area(GREY, 0.35)}
     handles["5 to 95 %"] = Line2D([], [], color=GREY, linewidth=0.8)
-    legend(figure, list(handles.values()), list(handles))
+    legend(figure, handles)
     head(figure, runs.figure.title, f"{runs.about()}; quantiles over inputs, means over runs", runs.missing)
     return figure
 
@@ -70,6 +70,6 @@ def eigenvalues(runs: Runs) -> Canvas:
             marker=marks[activation], markersize=3, markevery=0.15, label=label.removeprefix("GFSVI, "),
         )  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel="number of the eigenvalue", ylabel="share of the largest")
-    legend(figure, *labelled(axis))
+    legend(figure, labelled(axis))
     head(figure, runs.figure.title, f"{runs.about()}, means", runs.missing)
     return figure

@@ -306,7 +306,7 @@ def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
         axes[0].set(title=names[1], xscale="log", yscale="log", ylim=(1e-3, 10))
         axes[1].set(yticks=range(3))
         axes[1].set_yticklabels(names)
-        style.legend(figure, *style.labelled(axes[0]))
+        style.legend(figure, style.labelled(axes[0]))
         style.head(figure, "costs $1 to $2", "protocol paper")
         assert [text.get_text() for text in figure.legends[0].texts] == names
         style.save(figure, [tmp_path / "a.svg", tmp_path / "a.csv", tmp_path / "a.txt"])

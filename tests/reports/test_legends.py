@@ -61,8 +61,7 @@ def test_legends_of_figures_lie_inside_them(options: Options, monkeypatch: pytes
 )
 def test_legends_have_the_columns_that_there_is_place_for(count: int, long: str) -> None:
     figure, axis = style.plt.subplots(figsize=(COLUMN, 3.0))
-    handles = [axis.plot([0, 1], [0, 1])[0] for _ in range(count)]
-    style.legend(figure, handles, [f"{long} {place}" for place in range(count)])
+    style.legend(figure, {f"{long} {place}": axis.plot([0, 1], [0, 1])[0] for place in range(count)})
     with style.using(Options(title="")):
         style.head(
             figure, "Title", "protocol short, n = 1 run", [f"row {place}, of its own settings" for place in range(9)]
@@ -77,7 +76,7 @@ def test_legends_have_the_columns_that_there_is_place_for(count: int, long: str)
 
 def test_a_figure_without_labels_has_no_legend() -> None:
     figure, _ = style.plt.subplots()
-    style.legend(figure, [], [])
+    style.legend(figure, {})
     style.head(figure, "Title", "protocol short, n = 1 run", ["MAP"])
     assert not figure.legends and figure.get_supxlabel() == "protocol short, n = 1 run\nno records: MAP"
 
