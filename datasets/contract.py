@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,6 @@ class Arrays:
 
     def __len__(self) -> int:
         return len(self.x)
-
-    def copied(self) -> Arrays:
-        """Return a copy of the subset that shares no memory with it."""
-        return Arrays(np.array(self.x), np.array(self.y))
 
 
 @dataclass(frozen=True)
@@ -125,25 +124,9 @@ class Split:
 
     def copied(self) -> Split:
         """Return a copy of the split that shares no memory with it; a plug-in may change the arrays that it keeps."""
-
-        def evaluation(make: Callable[[], EvaluationSet]) -> EvaluationSet:
-            made = make()
-            return replace(made, x=np.array(made.x), y=None if made.y is None else np.array(made.y))
-
-        def pool(make: Callable[[], Pool]) -> Pool:
-            made = make()
-            return replace(made, x=np.array(made.x))
-
-        return replace(
-            self,
-            train=self.train.copied(),
-            test=self.test.copied(),
-            validation=None if self.validation is None else self.validation.copied(),
-            low=np.array(self.low),
-            high=np.array(self.high),
-            evaluations={name: partial(evaluation, make) for name, make in self.evaluations.items()},
-            pools={name: partial(pool, make) for name, make in self.pools.items()},
-        )
+        evaluations = {name: partial(_copy, make) for name, make in self.evaluations.items()}
+        pools = {name: partial(_copy, make) for name, make in self.pools.items()}
+        return replace(deepcopy(replace(self, evaluations={}, pools={})), evaluations=evaluations, pools=pools)
 
     def _fingerprint(self, *subsets: str) -> str:
         scale = [float(self.y_mean).hex(), float(self.y_std).hex()]
@@ -160,17 +143,19 @@ class Split:
 
     def evaluation(self, name: str) -> EvaluationSet:
         """Return the evaluation set `name`. Raises KeyError, which names the known sets."""
-        if name == "test":
-            return EvaluationSet("test", "id", "", self.test.x, self.test.y)
-        if name == "validation" and self.validation is not None:
-            return EvaluationSet("validation", "id", "part=validation", self.validation.x, self.validation.y)
-        return self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())()
+        return self._maker(name)()
 
     def require(self, evaluation_sets: Iterable[str]) -> None:
         """Raise KeyError for an unknown evaluation set, without making any."""
         for name in evaluation_sets:
-            if name != "test" and not (name == "validation" and self.validation is not None):
-                self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())
+            self._maker(name)
+
+    def _maker(self, name: str) -> Callable[[], EvaluationSet]:
+        if name == "test":
+            return partial(EvaluationSet, "test", "id", "", self.test.x, self.test.y)
+        if name == "validation" and (held := self.validation) is not None:
+            return partial(EvaluationSet, "validation", "id", "part=validation", held.x, held.y)
+        return self._one_of(self.evaluations, name, "evaluation set", self.evaluation_sets())
 
     def pool_names(self) -> list[str]:
         return ["train", *self.pools]
@@ -225,6 +210,10 @@ class Description:
     n_test: int
     source: str
     files: tuple[str, ...]
+
+
+def _copy(make: Callable[[], T]) -> T:
+    return deepcopy(make())
 
 
 def _fingerprint(about: Iterable[str], arrays: Iterable[tuple[str, np.ndarray]]) -> str:

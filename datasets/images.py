@@ -56,14 +56,12 @@ def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarra
     return idx.read(images, (n, *GREY[1:]))[:, None], idx.read(labels, (n,)).astype(np.int64)
 
 
-def _cifar(
-    archive: str, members: dict[str, tuple[str, ...]], records: dict[str, int], labels: int, n_classes: int
-) -> Source:
-    read = {
-        subset: partial(cifar.read, members=members[subset], records=records[subset], labels=labels)
-        for subset in SUBSETS
-    }
+def _cifar(archive: str, members: dict[str, tuple[str, ...]], labels: int, n_classes: int) -> Source:
     files, sizes = dict.fromkeys(SUBSETS, (archive,)), {"train": 50000, "test": 10000}
+    read = {
+        subset: partial(cifar.read, members=names, records=sizes[subset] // len(names), labels=labels)
+        for subset, names in members.items()
+    }
     return Source(COLOUR, "Krizhevsky 2009, binary version", sizes, files, read, n_classes)
 
 
@@ -78,14 +76,12 @@ SOURCES: dict[str, Source] = {
             "train": tuple(f"cifar-10-batches-bin/data_batch_{i}.bin" for i in range(1, 6)),
             "test": ("cifar-10-batches-bin/test_batch.bin",),
         },
-        {"train": 10000, "test": 10000},
         1,
         10,
     ),
     "cifar100": _cifar(
         "cifar100/cifar-100-binary.tar.gz",
         {subset: (f"cifar-100-binary/{subset}.bin",) for subset in SUBSETS},
-        {"train": 50000, "test": 10000},
         2,
         100,
     ),

@@ -11,10 +11,11 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def grid(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table of cells that are Markdown already."""
+def grid(header: Iterable[str], rows: Iterable[Iterable[str]], side: str = "---", first: str = "") -> str:
+    """Return a Markdown table of cells that are Markdown already; side, first: rule of all columns, and of the first
+    one where it differs."""
     header = tuple(header)
-    lines = [header, ["---"] * len(header), *rows]
+    lines = [header, [first or side, *[side] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

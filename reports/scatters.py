@@ -15,6 +15,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
 from reports.agreement import SCATTERS, level
+from reports.marks import grid
 from reports.records import Records
 
 THEIRS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -30,7 +31,7 @@ def levels() -> str:
     rows = [
         [f"{theirs:g}", *(f"{level(theirs, taken, runs):.4f}" for taken in TAKEN for runs in RUNS)] for theirs in THEIRS
     ]
-    return _markdown(header, rows)
+    return grid(header, rows, "---:")
 
 
 def scatters(cells: Iterable[CellResult]) -> dict[str, list[float]]:
@@ -54,12 +55,7 @@ def told(found: dict[str, list[float]]) -> str:
     for paper, values in [*found.items(), ("all", every)]:
         inside = np.mean([SCATTERS[0] <= value <= SCATTERS[1] for value in values])
         rows.append([paper, f"{len(values)}", *(f"{x:.2f}" for x in np.quantile(values, QUANTILES)), f"{inside:.0%}"])
-    return _markdown(header, rows)
-
-
-def _markdown(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---:"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return grid(header, rows, "---:")
 
 
 def main(results: Path = ROOT / "results") -> None:

@@ -11,7 +11,7 @@ from reports.captions import caption, heading, notes
 from reports.choice import WHOLE, Choice
 from reports.latex import PACKAGES, latex
 from reports.layout import blocks
-from reports.marks import bold, escaped
+from reports.marks import bold, escaped, grid
 from reports.terminal import WIDTH, text
 
 MARKDOWN_COLUMNS = 10
@@ -64,11 +64,11 @@ def markdown(result: TableResult, choice: Choice = WHOLE) -> str:
     """Return the table in Markdown: one table per block, then the caption and the notes."""
     parts = [f"## {marked(heading(result))}"]
     for block in blocks(result, lambda column: 1, MARKDOWN_COLUMNS, choice):
-        rows = [list(map(marked, [block.title, *block.header])), ["---", *["---:"] * len(block.header)]]
+        rows = []
         for line in block.lines:
             texts = [f"**{marked(str(cell))}**" if cell.bold else marked(str(cell)) for cell in line.cells]
             rows.append([marked(line.label) if line.kind == "value" else f"*{line.label}*", *texts])
-        parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
+        parts.append(grid(map(marked, [block.title, *block.header]), rows, "---:", first="---").rstrip())
     parts += [marked(" ".join(caption(result, choice)))] if choice.notes else []
     for kind, listed in notes(result).items() if choice.notes else ():
         parts += [

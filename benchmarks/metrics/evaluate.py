@@ -77,7 +77,7 @@ def evaluate(
         for s in sets:
             if s.kind == "grid":
                 values = growth.metrics(inputs[s.name], predictions[s.name], training)
-                rows += _rows(dataset, s.condition, values, _points(predictions[s.name]))
+                rows += _rows(dataset, s.condition, values, own.points(predictions[s.name]))
     plugins.load()
     reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # sets of kind "ood" need one
     rows += own.rows(dataset, sets, predictions, reference)
@@ -309,13 +309,8 @@ def _checked(
         if s.kind == "ood" and not any(other.kind == "id" for other in sets):
             raise ValueError(f"{where}: an OOD set needs a set of kind 'id' to be compared with, found none")
         if s.kind == "grid":
-            points, given = _points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
+            points, given = own.points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
             if given != points:
                 raise ValueError(f"{where}: expected inputs of {points} points, found {given}")
         checked[s.name] = prediction
     return checked
-
-
-def _points(prediction: Predictions) -> int:
-    values = prediction.logits if isinstance(prediction, ClassificationPredictions) else prediction.samples
-    return values.shape[1]

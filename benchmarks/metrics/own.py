@@ -78,5 +78,10 @@ def rows(
                     f"metric {name!r} on evaluation set {s.name!r}: expected a finite number, or None where it is not "
                     f"defined, found {value}; correct the plug-in that adds it"
                 )
-            points = own.logits if isinstance(own, ClassificationPredictions) else own.samples
-            yield {"dataset": dataset, "condition": s.condition, "metric": name, "value": value, "n": points.shape[1]}
+            yield {"dataset": dataset, "condition": s.condition, "metric": name, "value": value, "n": points(own)}
+
+
+def points(predictions: Predictions) -> int:
+    """Return the number of points of a set's predictions."""
+    drawn = predictions.logits if isinstance(predictions, ClassificationPredictions) else predictions.samples
+    return drawn.shape[1]
