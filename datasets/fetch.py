@@ -102,7 +102,7 @@ def locate(name: str, root: Folder = None, download: bool = True) -> Path:
     """
     if name not in registry():
         raise UnknownDataset(f"no file '{name}' is registered; {nearest(name, registry())}")
-    file = registry()[name]
+    file, target = registry()[name], cache_folder(root) / name
     tried: list[str] = []
     for folder in (cache_folder(root), *mirror_folders()):
         fault = check_file(folder / name, file)
@@ -115,16 +115,17 @@ def locate(name: str, root: Folder = None, download: bool = True) -> Path:
         tried.append(f"no addresses, since {OFFLINE_VARIABLE} is set: nodes of a cluster have no network")
     elif download:
         for url in file.urls:
-            fault = _download(url, file, cache_folder(root))
+            fault = retrieve(url, file.sha256, target)
             if fault is None:
-                return cache_folder(root) / name
+                return target
             tried.append(f"{url}: {fault}")
+        _remove_empty_folders(target.parent, cache_folder(root))
     if name.split("/")[0] in BY_HAND:
         tried.append(f"no address has it: {BY_HAND[name.split('/')[0]]}")
     places = "\n  ".join(tried)
     raise DataNotFound(
         f"file '{name}' was not found. Tried:\n  {places}\n"
-        f"Run `make data` on a machine with network access, or copy the file to {cache_folder(root) / name}, "
+        f"Run `make data` on a machine with network access, or copy the file to {target}, "
         f"or set {MIRROR_VARIABLE} to a folder that holds {name} (several: joined by '{os.pathsep}')."
     )
 
@@ -160,15 +161,6 @@ def sha256(path: Path, size: int, modified: int) -> str:
     """Return the SHA-256 of a file, cached by size and time of change. Raises OSError."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _download(url: str, file: File, root: Path) -> str | None:
-    """Download `url` into the cache `root`, whole or not at all. Return the fault in words, or None."""
-    target = root / file.name
-    if fault := retrieve(url, file.sha256, target):
-        _remove_empty_folders(target.parent, root)
-        return fault
-    return check_file(target, file)
 
 
 def retrieve(url: str, sha256: str, target: Path) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -71,9 +72,7 @@ class CommandLine(Protocol):
     def __call__(self, arguments: list[str] | None = None) -> None: ...
 
 
-def say(sentence: str) -> None:
-    """Print a sentence at once, since the next step may take long."""
-    print(sentence, flush=True)
+say = partial(print, flush=True)  # at once, since the next step may take long
 
 
 def build(suite: Suite) -> CommandLine:

@@ -113,16 +113,16 @@ def test_a_users_file_that_is_not_there_is_named(tmp_path, monkeypatch):
 
 
 def test_getting_says_what_it_gets_and_why_it_cannot(at_hand, places, monkeypatch, write):
-    def download(url: str, file: fetch.File, root: Path) -> str | None:
-        if file.name.startswith("mnist"):
-            write(root, file.name, file.name.encode())
+    def download(url: str, sha256: str, target: Path) -> str | None:
+        if target.parent.name == "mnist":
+            write(target.parent, target.name, f"mnist/{target.name}".encode())
             return None
         return "ConnectionError: no network"
 
     urls = dict.fromkeys(NAMES, ("https://example.org/x",))
     known = {name: fetch.File(name, file.sha256, file.size, urls[name]) for name, file in fetch.registry().items()}
     monkeypatch.setattr(fetch, "registry", lambda: known)
-    monkeypatch.setattr(fetch, "_download", download)
+    monkeypatch.setattr(fetch, "retrieve", download)
     monkeypatch.setattr(fetch, "reachable", lambda url: True)
     monkeypatch.delenv(fetch.OFFLINE_VARIABLE, raising=False)
     said: list[str] = []

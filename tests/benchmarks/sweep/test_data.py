@@ -70,7 +70,7 @@ def test_where_all_runs_wait_it_is_told_once_and_the_status_says_whether_there_a
 
 def test_a_dry_run_says_what_waits_and_fetches_nothing(say, monkeypatch):
     monkeypatch.delenv(fetch.OFFLINE_VARIABLE)
-    monkeypatch.setattr(fetch, "_download", lambda *_: pytest.fail("a dry run downloads nothing"))
+    monkeypatch.setattr(fetch, "retrieve", lambda *_: pytest.fail("a dry run downloads nothing"))
     status, told = say("run", "two-sets", "--dry-run")
     assert status == 0 and "6 runs: 2 missing, 4 waiting for data" in told
     assert "to train: 2 runs in 2 groups of runs" in told and "not fetched yet" in told
@@ -80,14 +80,14 @@ def test_a_dry_run_says_what_waits_and_fetches_nothing(say, monkeypatch):
 
 
 def test_what_can_be_fetched_is_fetched_before_the_first_run(say, monkeypatch):
-    def download(url, file, root):
+    def download(url, sha256, target):
         if "yacht" not in url:
             return "HTTPError: 404 not found"
-        (root / file.name).parent.mkdir(parents=True, exist_ok=True)
-        (root / file.name).write_bytes(b"x" * file.size)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(b"x" * fetch.registry()[FILE].size)
 
     monkeypatch.delenv(fetch.OFFLINE_VARIABLE)
-    monkeypatch.setattr(fetch, "_download", download)
+    monkeypatch.setattr(fetch, "retrieve", download)
     monkeypatch.setattr(fetch, "reachable", lambda url: True)
     monkeypatch.setattr(fetch, "sha256", lambda *_: fetch.registry()[FILE].sha256)
     status, told = say("run", "two-sets", "--executor", "inprocess")
