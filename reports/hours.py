@@ -46,9 +46,10 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
     done = [(config, run) for config, run in runs if run]
     trainings = {training_key(config): run.seconds[0] or 0.0 for config, run in done}
     spent = sum(trainings.values()) + sum(run.seconds[1] or 0.0 for _, run in done)
+    device = any(run.accelerated for _, run in done)
     lacking = [config for config, run in runs if not run]
     if not lacking:
-        return Hours(len(done), spent / 3600, device=_on_device(done))
+        return Hours(len(done), spent / 3600, device=device)
     training: dict[str, list[float]] = defaultdict(list)
     evaluation: dict[str, list[float]] = defaultdict(list)
     for config, run in done:
@@ -63,11 +64,7 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
             wanted += 0.0 if training_key(config) in trainings else median(like)
             trainings[training_key(config)] = 0.0
             wanted += median(evaluation.get(kind_key(config), [0.0]))
-    return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, _on_device(done))
-
-
-def _on_device(done: Iterable[tuple[RunConfig, Recorded]]) -> bool:
-    return any(run.accelerated for _, run in done)
+    return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, device)
 
 
 def _amount(hours: float) -> str:

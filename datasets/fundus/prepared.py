@@ -15,9 +15,9 @@ from PIL import Image
 
 from ..checks import GET_AGAIN, BadData, DataNotFound, reading
 from ..prepared import latest, opened, shards
+from .parts import PARTS
 from .source import Source, graded
 
-SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 BUILDER, CONFIG = "diabetic_retinopathy_detection", "original"
 
 
@@ -33,7 +33,7 @@ def prepared(folder: Path) -> Source:
             f"{folder}: expected Kaggle's trainLabels.csv and train/, or {BUILDER}/{CONFIG}/<version> as "
             "tensorflow-datasets prepares it, found neither; docs/retinopathy.md says how they are got"
         )
-    return of_splits(version, {part: opened(version, split) for part, split in SPLITS.items()})
+    return of_splits(version, {part: opened(version, part) for part in PARTS})
 
 
 def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Source:

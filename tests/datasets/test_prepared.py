@@ -13,7 +13,8 @@ import pytest
 import datasets
 from datasets import BadData
 from datasets.fundus import sources
-from datasets.fundus.prepared import SPLITS, of_splits, opened
+from datasets.fundus.parts import PARTS
+from datasets.fundus.prepared import of_splits, opened
 from tests.datasets.fundus_files import photograph, prepared
 
 
@@ -48,10 +49,10 @@ def test_mock_data_of_tensorflow_datasets_are_read(tmp_path: Path) -> None:
     import tensorflow_datasets as tfds
 
     with tfds.testing.mock_data(num_examples=5):
-        rows = {part: tfds.data_source("diabetic_retinopathy_detection", split=part) for part in SPLITS}
+        rows = {part: tfds.data_source("diabetic_retinopathy_detection", split=part) for part in PARTS}
         named = {part: [{**row, "name": f"{part}{i}_left"} for i, row in enumerate(rows[part])] for part in rows}
     source = of_splits(tmp_path, named)
-    assert len(source.ids) == 15 and set(source.official) == set(SPLITS)
+    assert len(source.ids) == 15 and set(source.official) == set(PARTS)
     first = named["test"][0]
     assert source.grades[source.ids.index("test0_left")] == first["label"]
     assert np.array_equal(np.asarray(source.image(source.ids.index("test0_left"))), first["image"])
