@@ -29,6 +29,7 @@ TABLES = (
         ),
         fashion_mnist.TABLES[0].columns,
         recipe,
+        paper=fashion_mnist.PAPER,
         reductions=fashion_mnist.REDUCTIONS,
     ),
 )
