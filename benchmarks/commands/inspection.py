@@ -39,8 +39,8 @@ def plan_text(plan: Plan) -> str:
     for run in plan.runs:
         named = method_of(run.config), run.config["dataset"]["name"], run.config["protocol"]
         counters.setdefault(named, Counter())[run.status] += 1
-    rows = [(*named, *(counter[status] or "" for status in plan.statuses)) for named, counter in counters.items()]
-    lines = [columns([("method", "data set", "protocol", *plan.statuses), *rows]), "", *plan.problems]
+    rows = [(*named, *(counter[status] or "" for status in plan.counts)) for named, counter in counters.items()]
+    lines = [columns([("method", "data set", "protocol", *plan.counts), *rows]), "", *plan.problems]
     lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
     left, groups = len(plan.select(*TO_TRAIN)), plan.groups
     nothing = "nothing to train before their data are here" if plan.select(WAITING) else "nothing to do"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
-from benchmarks.records.config import by_training, kind_key, run_key, stack_key, training_key
+from benchmarks.records.config import by_training, fixed, kind_key, run_key, stack_key, training_key
 from benchmarks.records.form import slug
 from benchmarks.records.store import Store
-from benchmarks.shapes import Provenance, Record, RunConfig
+from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.sweep.groups import RunGroup
@@ -84,13 +84,14 @@ def hours(seconds: float) -> str:
 
 def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
     """Return the cost of run groups. A training is counted once for all runs that share it."""
-    stacks: dict[str, list[RunConfig]] = defaultdict(list)
+    stacks: dict[str, list[RunGroup]] = defaultdict(list)
     for group in groups:
-        stacks[stack_key(group.configs[0])] += group.configs
+        stacks[stack_key(group.configs[0])].append(group)
     costs: dict[str, Cost | None] = {}
-    for same in stacks.values():
+    for alike in stacks.values():
+        same, stack = [config for group in alike for config in group.configs], len(by_training(alike[0].configs))
         for kind, config in {kind_key(config): config for config in same}.items():
-            costs[kind] = known.cost(config, same)
+            costs[kind] = known.cost(config, same, stack)
     found = Estimate()
     for group in groups:
         found.runs += len(group.runs)
@@ -119,10 +120,10 @@ class Known:
         self.store, self.state = store, state
         self.cpu, self.device, self.threads = provenance.cpu(), provenance.expected_device(), 1
         self._records: dict[Path, list[Recorded]] = {}
-        self._kinds: dict[Path, dict[str, list[Recorded]]] = {}
 
-    def cost(self, config: RunConfig, same: Sequence[RunConfig]) -> Cost | None:
-        """Return the cost of a run, or None. same: runs of the same training but for seed and split.
+    def cost(self, config: RunConfig, same: Sequence[RunConfig], stack: int) -> Cost | None:
+        """Return the cost of a run, or None. same: runs of the same training but for seed and split; stack: how many
+        trainings are made at once.
 
         The first of these sources that has it: records of its kind on this processor, checkpoints, records of its kind
         on other processors, records of its method on any data (:func:`benchmarks.sweep.similar.similar`).
@@ -131,7 +132,7 @@ class Known:
             return recorded
         if interrupted := next(filter(None, map(self._checkpoint, same)), None):
             return Cost(interrupted, None, CHECKPOINT)
-        return self._recorded(config, here=False) or similar(config, self._alike(config["method"]))
+        return self._recorded(config, here=False) or similar(config, self._alike(config["method"]), stack)
 
     def done(self, config: RunConfig) -> float:
         """Fraction of a run's training that its checkpoint saves."""
@@ -145,11 +146,7 @@ class Known:
     def records(self, folder: Path) -> list[Recorded]:
         """Return the records of a method on a data set, made on this machine's kind of device."""
         if folder not in self._records:
-            self._records[folder] = [
-                Recorded(record["config"], cost, share_of_epochs(record), str(record["provenance"].get("cpu")))
-                for record in self.store.beside(folder)
-                if (cost := self._cost_of(record["provenance"]))
-            ]
+            self._records[folder] = list(filter(None, map(self._read, self.store.beside(folder))))
         return self._records[folder]
 
     def _usable(self, config: RunConfig) -> Progress | None:
@@ -165,27 +162,20 @@ class Known:
             return None
         return found.seconds / found.epoch * found.epochs / found.trainings
 
-    def _alike(self, method: str) -> list[Recorded]:
-        """Return records of a method: of this machine's processor if there are any, else of others. Those of protocol
-        smoke do not count: they measure little but start-up."""
-        folders = sorted(self.store.root.glob(f"*/{slug(method)}"))
-        meant = [one for folder in folders for one in self.records(folder) if one.config["protocol"] != MEANINGLESS]
-        return [one for one in meant if self._here(one)] or meant
+    def _alike(self, method: str) -> Iterator[Recorded]:
+        """Yield the records of a method, of all processors, since these differ less than methods' settings do. Those of
+        protocol smoke do not count: they measure little but start-up."""
+        for folder in sorted(self.store.root.glob(f"*/{slug(method)}")):
+            yield from (one for one in self.records(folder) if one.config["protocol"] != MEANINGLESS)
 
     def _recorded(self, config: RunConfig, here: bool) -> Cost | None:
         """Cost of a run by records of its kind, on this processor or on others.
 
         It is the lower quartile, because times are longer for runs trained beside other work.
         """
-        folder = self.store.path(config).parent
-        if folder not in self._kinds:
-            self._kinds[folder] = defaultdict(list)
-            for one in self.records(folder):
-                for kind in (kind_key(one.config), stack_key(one.config)):
-                    self._kinds[folder][kind].append(one)
+        here_or_not = [one for one in self.records(self.store.path(config).parent) if self._here(one) == here]
         same, training = (
-            [one.cost for one in self._kinds[folder].get(key, ()) if self._here(one) == here]
-            for key in (kind_key(config), stack_key(config))
+            [one.cost for one in here_or_not if key(one.config) == key(config)] for key in (kind_key, stack_key)
         )
         evaluations = [cost.evaluation for cost in same if cost.evaluation is not None]
         if not training:
@@ -199,18 +189,16 @@ class Known:
         names = {cpu.partition(" (family ")[0] for cpu in (one.cpu, self.cpu)}
         return one.cpu == self.cpu or (len(names) == 1 and not ("(family" in one.cpu and "(family" in self.cpu))
 
-    def _cost_of(self, about: Provenance) -> Cost | None:
-        training = _number(about, "seconds")
+    def _read(self, record: Record) -> Recorded | None:
+        """Return what a record says of costs, or None: it has no time, or was made on another kind of device."""
+        about, planned = record["provenance"], record["config"]["parts"]["training"].get("epochs")
+        training, made = _number(about, "seconds"), _number(about, "epochs")
         if training is None or about.get("device") != self.device or about.get("threads") != self.threads:
             return None
-        own = training * min(1.0, _number(about, "busy") or 1.0)
-        return Cost(own + (_number(about, "fit_seconds") or 0.0), _number(about, "evaluate_seconds"), RECORDS)
-
-
-def share_of_epochs(record: Record) -> float:
-    """Return the fraction of epochs that a training took: 1 where it did not end early or the record has no number."""
-    planned, made = record["config"]["parts"]["training"].get("epochs"), _number(record["provenance"], "epochs")
-    return min(1.0, made / planned) if planned and made else 1.0
+        own = training * min(1.0, _number(about, "busy") or 1.0) + (_number(about, "fit_seconds") or 0.0)
+        cost = Cost(own, _number(about, "evaluate_seconds"), RECORDS)
+        share = min(1.0, made / planned) if planned and made else 1.0
+        return Recorded(fixed(record["config"]), cost, share, str(about.get("cpu")), _number(about, "stack") or 1.0)
 
 
 def low(seconds: list[float]) -> float:

@@ -40,12 +40,7 @@ class Plan(Placed):
     def counts(self) -> dict[str, int]:
         """Number of runs by status."""
         found = Counter(run.status for run in self.runs)
-        return {status: found[status] for status in self.statuses}
-
-    @property
-    def statuses(self) -> tuple[str, ...]:
-        """Statuses that runs may have here."""
-        return (*STATUSES, WAITING) if any(run.status == WAITING for run in self.runs) else STATUSES
+        return {status: found[status] for status in (*STATUSES, WAITING) if status != WAITING or found[WAITING]}
 
     @property
     def problems(self) -> list[str]:

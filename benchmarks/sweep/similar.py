@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import datasets
-from benchmarks.records.config import kind_key
+from benchmarks.records.config import differences, stack_key
 from benchmarks.records.hyperparameters import load_parts
 from benchmarks.shapes import RunConfig
 from datasets import Description
@@ -20,9 +20,10 @@ from fvi_core.registry import NETWORKS
 
 Parts = dict[str, Any]
 SIMILAR = "records of similar runs, in proportion to the work"
-STEP = 1e6  # fixed cost of a step, in multiplications
+# Costs in multiplications of float32: of a step, for each number that a layer gives, and of other types.
+STEP, VALUE, TYPES = 1e7, 100, {"float64": 2.0, "bfloat16": 0.5}
 SINGLE = ("point", "swag", "centroids")  # families that train one network, however many draws their setting has
-NEAREST = 3  # number of similar kinds whose median is used
+NEAREST = 5  # number of similar kinds whose median is used
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,19 @@ class Cost:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Cost of a recorded run, the fraction of epochs it took, and its processor."""
+    """Cost of a recorded run, the fraction of epochs it took, its processor, and the size of its stack."""
 
     config: RunConfig
     cost: Cost
     share: float = 1.0
     cpu: str = ""
-
-
-@dataclass(frozen=True)
-class Work:
-    """Work of a training in multiplications: of one step, and in total."""
-
-    step: float
-    whole: float
+    stack: float = 1
 
 
 def passes(config: RunConfig) -> int:
     """Number of gradients of the whole training set: epochs, or leapfrog steps of a chain."""
     training = config["parts"]["training"]
-    if epochs := training.get("epochs"):
+    if (epochs := training.get("epochs")) is not None:
         return epochs
     moves = ((training.get("samples") or 1) + (training.get("warmup") or 0)) * (training.get("thinning") or 1)
     return moves * (training.get("leapfrogs") or 1)
@@ -69,11 +63,14 @@ def draws(config: RunConfig) -> int:
     return training.get("samples") or 1
 
 
-def context_points(context: Parts) -> int:
-    """Return the number of context points, summed over the parts of a mixture."""
-    points = context.get("points")
+def context_points(context: Parts, batch: int) -> int:
+    """Return the number of context points besides the training batch, summed over the parts of a mixture."""
+    if context.get("name") == "grid":
+        sides = [high - low for low, high in zip(context["low"], context["high"])]
+        return math.prod(context.get("counts") or (int(side / context["step"] + 0.5) + 1 for side in sides))
+    points = batch if context.get("name") == "rotated_batch" else context.get("points")
     own = points if isinstance(points, int) else 0
-    return own + sum(context_points(part) for part in context.get("parts") or ())
+    return own + sum(context_points(part, batch) for part in context.get("parts") or ())
 
 
 def networks(config: RunConfig) -> int:
@@ -88,39 +85,50 @@ def stops_early(config: RunConfig) -> bool:
     return bool(training.get("early_stopping")) or (training.get("schedule") or {}).get("name") == "plateau"
 
 
-def work(config: RunConfig) -> Work | None:
-    """Return the work of a training over all its networks; None where the size of its data or network is not known."""
-    about, size = _data(config), _multiplications(config)
-    if about is None or not about.n_train or size is None:
+def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
+    """Return the multiplications of a step, and the steps of a pass over the training data.
+
+    None where the size of the data or network is not known. stack: trainings that share the fixed cost of a step.
+    """
+    about = _data(config)
+    if about is None or not about.n_train:
         return None
-    training, context = config["parts"]["training"], config["parts"].get("context") or {}
+    parts = config["parts"]
+    training, family = parts["training"], parts.get("family") or {}
     batch = min(training.get("batch_size") or about.n_train, about.n_train)
-    step = STEP + draws(config) * (batch + context_points(context)) * size
-    steps = passes(config) * -(-about.n_train // batch)
-    return Work(step, step * steps * networks(config))
+    size = batch * (batch + VALUE) if family.get("name") == "exact_gp" else _size(config)  # a covariance for a network
+    if size is None:
+        return None
+    reduced = training.get("precision") == "bfloat16"
+    size *= TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
+    points = batch + context_points(parts.get("context") or {}, batch)
+    return STEP / stack + networks(config) * draws(config) * points * size, -(-about.n_train // batch)
 
 
-def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
+def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> Cost | None:
     """Return the cost of a run by records of its method, in proportion to the work.
 
-    It is the median over the three most similar kinds: by work of a step, total work, data and network. None without
-    such a record, or where the work of a run is not known. Precisions are not distinguished.
+    It is the median over the five most similar kinds: by work of a step, data, and number of different settings. A
+    training that may end early makes as many epochs as theirs. None without such a record, or where the work of a run
+    is not known.
     """
-    own, kinds = work(config), defaultdict(list)
+    own, kinds = work(config, stack), defaultdict(list)
     for one in known:
         if own and one.config["method"] == config["method"]:
-            kinds[kind_key(one.config)].append(one)
+            kinds[stack_key(one.config)].append(one)
     found: list[tuple[float, float, float | None]] = []
     for same in kinds.values():
-        other = same[0].config
-        if own and (theirs := work(other)):
-            times = own.whole / theirs.whole
-            apart = abs(math.log(own.step / theirs.step)) + 0.3 * abs(math.log(times))
+        other, made = same[0].config, fmean(one.share for one in same) * passes(same[0].config)
+        theirs = work(other, same[0].stack)
+        if own and theirs and made:
+            apart = abs(math.log(own[0] / theirs[0])) + 0.1 * len(differences(config, other))
             apart += other["dataset"]["name"] != config["dataset"]["name"]
-            apart += _network(other).get("name") != _network(config).get("name")
-            one = min(same, key=lambda one: one.cost.training / one.share)
-            training = one.cost.training / (1.0 if stops_early(config) else one.share)
-            found.append((apart, training * times, _evaluation(config, one)))
+            ends = stops_early(config) and stops_early(other)
+            epochs = min(made, passes(config)) if ends else passes(config)
+            times = own[0] / theirs[0] * own[1] / theirs[1] * epochs / made
+            # The fastest of a kind: others may have run beside other work.
+            training = times * min(one.cost.training for one in same)
+            found.append((apart, training, next(filter(None, (_evaluation(config, one) for one in same)), None)))
     nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
     evaluations = [seconds for *_, seconds in nearest if seconds is not None]
     if not nearest:
@@ -128,35 +136,28 @@ def similar(config: RunConfig, known: Iterable[Recorded]) -> Cost | None:
     return Cost(median(seconds for _, seconds, _ in nearest), median(evaluations) if evaluations else None)
 
 
-def _network(config: RunConfig) -> Parts:
-    return config["parts"].get("network") or {}
-
-
 def _evaluation(config: RunConfig, one: Recorded) -> float | None:
-    """Seconds of the same evaluation of another network, in proportion to draws and multiplications; else None."""
-    own, theirs = ((_multiplications(each) or 0) * networks(each) for each in (config, one.config))
+    """Seconds of the same evaluation of another network, in proportion to draws and size; else None."""
     asked, other = config["evaluation"], one.config["evaluation"]
     same = config["dataset"]["name"] == one.config["dataset"]["name"] and asked["sets"] == other["sets"]
-    if one.cost.evaluation is None or not same or not own or not theirs:
-        return None
-    return one.cost.evaluation * own / theirs * asked["samples"] / other["samples"]
+    own, theirs = ((_size(each) or 0) * networks(each) * each["evaluation"]["samples"] for each in (config, one.config))
+    return one.cost.evaluation * own / theirs if one.cost.evaluation and same and own and theirs else None
 
 
-def _multiplications(config: RunConfig) -> int | None:
-    """Multiplications of a network at one input; 1 for a method without a network, None where it is not known here."""
-    network, about = _network(config), _data(config)
+def _size(config: RunConfig) -> float | None:
+    """Cost of a network at one input; 1 for a method without a network, None where it is not known here."""
+    network, about = config["parts"].get("network"), _data(config)
     if not network:
-        return 1
-    if about is None:
-        return None
-    return _counted(json.dumps(network, sort_keys=True), about.shape, about.n_outputs)
+        return 1.0
+    return _counted(json.dumps(network, sort_keys=True), about.shape, about.n_outputs) if about else None
 
 
 @cache
-def _counted(network: str, shape: tuple[int, ...], outputs: int) -> int | None:
+def _counted(network: str, shape: tuple[int, ...], outputs: int) -> float | None:
     load_parts()  # imports torch, which most commands do without
     try:
-        return NETWORKS.build(json.loads(network)).build(shape, outputs).multiplications
+        built = NETWORKS.build(json.loads(network)).build(shape, outputs)
+        return built.multiplications + VALUE * built.activations
     except (ValueError, LookupError, TypeError):
         return None
 

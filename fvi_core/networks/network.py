@@ -112,6 +112,11 @@ class Network:
         of = ((layer, z) for layer, _, z in self._shapes_of_one if not isinstance(layer, BatchNorm))
         return sum(z.numel() * layer.fan_in for layer, z in of)
 
+    @cached_property
+    def activations(self) -> int:
+        """Numbers that layers with parameters give for one input."""
+        return sum(z.numel() for _, _, z in self._shapes_of_one)
+
     @property
     def _shapes_of_one(self) -> list[tuple[ParametricLayer, Tensor, Tensor]]:
         """The tape of a pass of one input, without numbers."""

@@ -15,7 +15,7 @@ from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, training_key
 from benchmarks.sweep.estimate import Known, estimate
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.similar import STEP, Cost, Recorded, similar, work
+from benchmarks.sweep.similar import STEP, VALUE, Cost, Recorded, context_points, similar, work
 from tests.benchmarks import fakes
 
 
@@ -148,40 +148,68 @@ def test_records_of_smoke_tell_nothing_of_other_kinds(folders):
     assert look([of("a", "boston", 1, epochs=100)], folders).unknown
 
 
-def test_the_work_of_a_step_is_that_of_its_points_draws_and_network_and_what_every_step_costs():
+def test_the_work_of_a_step_is_its_fixed_cost_and_that_of_its_points_draws_and_network():
     """Digits: 1,258 points in batches of 100 are 13 steps; an MLP of 64 x 10, 10 x 10, 10 x 10 weights."""
     config = of("a", "digits", 0, epochs=4, samples=3, batch_size=100)
     config["parts"]["context"], config["parts"]["family"] = {"points": 20}, {"name": "mean_field"}
-    size = 64 * 10 + 10 * 10 + 10 * 10
-    step = STEP + 3 * 120 * size
-    found = work(config)
-    assert found and (found.step, found.whole) == (step, step * 13 * 4)
+    size = 64 * 10 + 10 * 10 + 10 * 10 + VALUE * 30
+    passing = 3 * 120 * size
+    assert work(config) == (STEP + passing, 13)
+    assert work(config, stack=4) == (STEP / 4 + passing, 13), "a stack has one fixed cost"
     config["parts"]["family"] = {"name": "ensemble", "base": {"name": "mean_field"}, "size": 5}
-    assert work(config).whole == 5 * found.whole
-    config["parts"]["context"] = {"parts": [{"points": 15}, {"name": "rotated_batch"}, {"points": 5}]}
-    assert work(config).whole == 5 * found.whole, "a mixture has the points of its parts"
-    alone = STEP + 120 * size
+    assert work(config) == (STEP + 5 * passing, 13)
+    config["parts"]["context"] = {
+        "name": "mixture",
+        "parts": [{"points": 15}, {"name": "training_batch"}, {"points": 5}],
+    }
+    assert work(config) == (STEP + 5 * passing, 13), "a mixture has the points of its parts"
+    config["parts"]["training"]["dtype"] = "float64"
+    assert work(config) == (STEP + 2 * 5 * passing, 13)
+    config["parts"]["training"] |= {"dtype": "float32", "precision": "bfloat16"}
+    assert work(config) == (STEP + 5 * passing / 2, 13)
+    config["parts"]["training"] |= {"precision": "float32"}
+    alone = 120 * size
     config["parts"]["family"]["base"] = {"name": "point"}
-    assert work(config).step == alone, "a point draws one network, whatever its setting says (fvi_core.families.point)"
+    assert work(config) == (STEP + 5 * alone, 13), "a point draws one network, whatever its setting says"
     config["parts"]["family"] = {"name": "centroids", "size": 256}
-    assert work(config).whole == alone * 13 * 4, "what another family calls its size is no number of networks"
+    assert work(config) == (STEP + alone, 13), "what another family calls its size is no number of networks"
     assert work(of("a", "no-such-data")) is None
 
 
-def test_the_median_of_the_three_kinds_most_alike_tells():
-    config = of("a", "boston", 0, epochs=100)
-    near = [recorded(of("a", "boston", 0, epochs=n), n * rate) for n, rate in ((50, 1), (90, 5), (120, 2))]
+def test_an_exact_process_has_a_covariance_of_its_batch_in_place_of_a_network():
+    config = of("a", "boston", 0, epochs=4)
+    config["parts"]["family"] = {"name": "exact_gp"}
+    assert work(config) == (STEP + 455 * 455 * (455 + VALUE), 1)
+
+
+@pytest.mark.parametrize(
+    ("context", "points"),
+    [
+        ({"name": "grid", "low": [-1.0, 0.0], "high": [1.0, 0.5], "step": 0.25}, 9 * 3),
+        ({"name": "grid", "low": [-1.0, 0.0], "high": [1.0, 0.5], "step": None, "counts": [4, 5]}, 20),
+        ({"name": "training_batch", "points": None}, 0),
+        ({"name": "rotated_batch"}, 128),
+        ({"name": "mixture", "parts": [{"name": "rotated_batch"}, {"name": "images", "points": 3}]}, 131),
+    ],
+)
+def test_context_points_are_those_besides_the_batch(context, points):
+    assert context_points(context, batch=128) == points
+
+
+def test_the_median_of_the_kinds_most_alike_tells():
+    config, rates = of("a", "boston", 0, epochs=100), (4, 1, 5, 2, 3)
+    near = [recorded(of("a", "boston", 0, epochs=n), n * rate) for n, rate in zip((50, 90, 110, 120, 130), rates)]
     far = [
         recorded(of("a", "yacht", 0, epochs=100), 9e9),
         recorded(of("b", "boston", 0, epochs=100), 1.0),
     ]
     other = copy.deepcopy(config)
-    other["parts"]["network"]["name"] = "cnn"
+    other["parts"]["network"] |= {"name": "cnn", "hidden": [200, 200]}
     found = similar(config, [*far, recorded(other, 7.0), *near])
-    assert found and found.training == pytest.approx(200.0)
+    assert found and found.training == pytest.approx(300.0)
     assert similar(config, [far[1]]) is None, "of its method alone"
     twice = [recorded(near[0].config, 3 * near[0].cost.training), near[0]]
-    assert similar(config, twice).training == pytest.approx(100.0), (
+    assert similar(config, twice).training == pytest.approx(400.0), (
         "the fastest of a kind: others ran beside other work"
     )
 
@@ -190,6 +218,9 @@ def test_trainings_that_ended_early_tell_of_those_that_do_not_by_their_share():
     whole, early = (of("a", "boston", 0, epochs=100, **rule) for rule in ({}, {"early_stopping": {"patience": 3}}))
     assert similar(whole, [recorded(early, 10.0, share=0.2)]) == Cost(50.0)
     assert similar(early, [recorded(early, 10.0, share=0.2)]) == Cost(10.0)
+    longer, shorter = (of("a", "boston", 0, epochs=n, early_stopping={"patience": 3}) for n in (500, 10))
+    assert similar(longer, [recorded(early, 10.0, share=0.2)]) == Cost(10.0), "as many epochs, however many are allowed"
+    assert similar(shorter, [recorded(early, 10.0, share=0.2)]) == Cost(5.0)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +236,7 @@ def test_evaluations_cost_in_proportion_to_their_networks_and_draws_where_data_a
     for config, hidden in ((narrow, 10), (wide, 30)):
         config["parts"]["network"] |= {"name": "mlp", "hidden": [hidden, hidden]}
     wide["parts"]["family"] = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
-    times = 2 * (64 * 30 + 30 * 30 + 30 * 10) / (64 * 10 + 10 * 10 + 10 * 10)
+    times = 2 * (64 * 30 + 30 * 30 + 30 * 10 + VALUE * 70) / (64 * 10 + 10 * 10 + 10 * 10 + VALUE * 30)
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
     wide["evaluation"] = {**wide["evaluation"], "samples": 10 * narrow["evaluation"]["samples"]}
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(10 * times)
