@@ -18,7 +18,6 @@ from benchmarks.shapes import RunConfig
 from datasets import Description
 from fvi_core.registry import NETWORKS
 
-Parts = dict[str, Any]
 SIMILAR = "records of similar runs, in proportion to the work"
 # Costs in multiplications of float32: of a step, for each number that a layer gives, and of other types.
 STEP, VALUE, TYPES = 1e7, 100, {"float64": 2.0, "bfloat16": 0.5}
@@ -63,7 +62,7 @@ def draws(config: RunConfig) -> int:
     return training.get("samples") or 1
 
 
-def context_points(context: Parts, batch: int) -> int:
+def context_points(context: dict[str, Any], batch: int) -> int:
     """Return the number of context points besides the training batch, summed over the parts of a mixture."""
     if context.get("name") == "grid":
         sides = [high - low for low, high in zip(context["low"], context["high"])]
@@ -140,6 +139,7 @@ def _evaluation(config: RunConfig, one: Recorded) -> float | None:
     """Seconds of the same evaluation of another network, in proportion to draws and size; else None."""
     asked, other = config["evaluation"], one.config["evaluation"]
     same = config["dataset"]["name"] == one.config["dataset"]["name"] and asked["sets"] == other["sets"]
+    same = same and asked.keys() == other.keys()  # comparisons and fits take longer than metrics
     own, theirs = ((_size(each) or 0) * networks(each) * each["evaluation"]["samples"] for each in (config, one.config))
     return one.cost.evaluation * own / theirs if one.cost.evaluation and same and own and theirs else None
 

@@ -179,7 +179,7 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     return outcomes
 
 
-def known_cost(known: Any, config: dict[str, Any], same: Any) -> Cost | None:
+def known_cost(known: Any, config: dict[str, Any], same: Any, stack: int) -> Cost | None:
     """The cost that parts["training"]["cost"] says, in the place of Known.cost."""
     training = config["parts"]["training"]
     if "cost" not in training:

@@ -240,6 +240,8 @@ def test_evaluations_cost_in_proportion_to_their_networks_and_draws_where_data_a
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
     wide["evaluation"] = {**wide["evaluation"], "samples": 10 * narrow["evaluation"]["samples"]}
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(10 * times)
+    compared = {**wide, "evaluation": {**wide["evaluation"], "reference": {"set": "test", "against": {}}}}
+    assert similar(compared, [recorded(narrow, 3.0, 1.0)]).evaluation is None, "others are not compared with HMC"
     wide["evaluation"] = {**wide["evaluation"], "sets": ["another"]}
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation is None
 
