@@ -11,8 +11,8 @@ from matplotlib.figure import Figure as Canvas
 from benchmarks.records.published import table
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import GREY
-from reports.figures.parts import legend_below
-from reports.figures.style import COLUMN, head, plt
+from reports.figures.parts import legend_below, titled
+from reports.figures.style import COLUMN, plt
 
 METRICS = {"expected_log_likelihood": ("1", "expected log-likelihood"), "mse": ("6", "mean square error")}
 
@@ -51,5 +51,4 @@ def points_and_jitter(runs: Runs) -> Canvas:
         axis.set_xticklabels([str(n) for n in ticks])
         axis.minorticks_off()
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, runs.about("error bars: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("error bars: SE"))

@@ -25,9 +25,10 @@ from reports.figures.parts import (
     metric_mean,
     roc_in_logarithms,
     stack,
+    titled,
     zoom_reliability,
 )
-from reports.figures.style import PAGE, fitted, head, labelled, legend, panels, plt, width_of
+from reports.figures.style import PAGE, fitted, labelled, legend, panels, plt, width_of
 
 OOD = "ood-photos"
 
@@ -58,8 +59,7 @@ def reliability(runs: Runs) -> Canvas:
     handles = {"area: share of the points": dot(GREY, markersize=7)}
     handles |= {f"fewer than {FEW} points": dot(GREY, markerfacecolor="white")} if sparse else {}
     legend(figure, handles)
-    head(figure, runs.figure.title, runs.about("error bars: SE") + "; ECE of 15 bins", runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("error bars: SE") + "; ECE of 15 bins")
 
 
 def roc(runs: Runs) -> Canvas:
@@ -75,8 +75,7 @@ def roc(runs: Runs) -> Canvas:
         axis.plot(fpr, fpr, color=GREY, linewidth=0.7, linestyle=":")
         axis.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     roc_in_logarithms(axes, fpr, [values for _, values in lines.values()])
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def retention(runs: Runs) -> Canvas:
@@ -87,8 +86,7 @@ def retention(runs: Runs) -> Canvas:
     figure, axes = plt.subplots(1, 2, figsize=(PAGE, 3.6), sharex=True, sharey=True)
     _two_sides(axes, lines, names, "retained points (%)", "accuracy (%)", "area under the curve (%)")
     axes[0].set_xlim(0, 100)
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def entropy(runs: Runs) -> Canvas:
@@ -111,8 +109,7 @@ def rotation(runs: Runs) -> Canvas:
     for axis in axes[1]:
         axis.set_title("")
         _legend_under(axis, 0.22, "")
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def _legend_under(axis: Axes, drop: float, title: str) -> None:

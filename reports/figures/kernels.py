@@ -9,7 +9,8 @@ from matplotlib.figure import Figure as Canvas
 from scipy.spatial.distance import cdist
 
 from reports.figures import Runs
-from reports.figures.style import head, labelled, legend, panels, panels_of
+from reports.figures.parts import titled
+from reports.figures.style import labelled, legend, panels, panels_of
 
 KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
     "RBF": (lambda r: np.exp(-0.5 * r**2), "#0072B2", "-"),
@@ -46,8 +47,7 @@ def eigenvalues(runs: Runs) -> Canvas:
         axis.set(title=name, xlabel="number of the eigenvalue", yscale="log")
     axes[0].set_ylabel("eigenvalue")
     legend(figure, labelled(axes[0]))
-    head(figure, runs.figure.title, f"computed; {POINTS} points, means over {DRAWS} draws")
-    return figure
+    return titled(figure, runs, f"computed; {POINTS} points, means over {DRAWS} draws")
 
 
 def divergences(runs: Runs) -> Canvas:
@@ -66,8 +66,7 @@ def divergences(runs: Runs) -> Canvas:
         axis.set(title=kernel, xlabel="points M", xscale="log", yscale="log")
         axis.legend()
     axes[0].set_ylabel("regularised KL (nats)")
-    head(figure, runs.figure.title, f"computed; means over {DRAWS} draws of the points; bands: SE")
-    return figure
+    return titled(figure, runs, f"computed; means over {DRAWS} draws of the points; bands: SE")
 
 
 def estimates(kernel: str, gamma: float, sizes: Sequence[int], seed: int) -> list[float]:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
 from reports.figures.looks import GREY, RED
-from reports.figures.parts import dot, label_edges
-from reports.figures.style import PAGE, head, legend, plt
+from reports.figures.parts import dot, label_edges, titled
+from reports.figures.style import PAGE, legend, plt
 
 QUANTITIES = {"speed": ("speed (m/s)", "viridis"), "error": ("error² (m²/s²)", "magma")}
 ARROWS = 3  # an arrow for every so many points of the grid
@@ -45,8 +45,7 @@ def currents(runs: Runs) -> Canvas:
     handles = {"direction of the mean": dot(GREY, r"$\rightarrow$", markersize=9)}
     handles |= {"where it was measured": dot(RED)} if points else {}
     legend(figure, handles)
-    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
-    return figure
+    return titled(figure, runs, f"protocol {runs.protocol}, n = 1 (first run)")
 
 
 def _maps(field: dict, errors: dict) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:

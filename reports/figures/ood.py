@@ -22,10 +22,11 @@ from reports.figures.parts import (
     metric_mean,
     roc_in_logarithms,
     stack,
+    titled,
     two_histograms,
     zoom_reliability,
 )
-from reports.figures.style import head, labelled, legend, panels, panels_of
+from reports.figures.style import labelled, legend, panels, panels_of
 
 ECE = {10: "ece_10", 15: "ece"}  # metric by number of bins
 NUMBER = "  "  # separates a method from its numbers in a legend
@@ -69,8 +70,7 @@ def entropies(runs: Runs, ood: str, names: tuple[str, str], about: str = "") -> 
         axis.set(title=label)
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
-    head(figure, runs.figure.title, f"{runs.about()}, all runs together{about}", runs.missing)
-    return figure
+    return titled(figure, runs, f"{runs.about()}, all runs together{about}")
 
 
 def ood_set(runs: Runs) -> str:
@@ -108,8 +108,7 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
     legend(figure, {named[label]: handle for label, handle in handles.items()})
     if list(draw.values()) != [_reliability]:
         said.append(_against(runs))
-    head(figure, runs.figure.title, f"{runs.about('bands: SE')}{''.join(said)}", runs.missing)
-    return figure
+    return titled(figure, runs, f"{runs.about('bands: SE')}{''.join(said)}")
 
 
 def _reliability(axis: Axes, runs: Runs) -> str:

@@ -15,8 +15,8 @@ from reports import labels
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import line
-from reports.figures.parts import dot
-from reports.figures.style import head, legend, panels, panels_of
+from reports.figures.parts import dot, titled
+from reports.figures.style import legend, panels, panels_of
 from reports.records import Records
 
 POINTS = "points"
@@ -113,5 +113,4 @@ def points(runs: Runs) -> Canvas:
     counts = {row[place].n for row in there for place in places if row[place].n}
     if published:
         legend(figure, {"published": dot("black", markerfacecolor="none", markersize=5)})
-    head(figure, runs.figure.title, counted(runs.protocol, counts, "bars: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, counted(runs.protocol, counts, "bars: SE"))

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 
 from reports.figures import Runs
 from reports.figures.looks import colour, line, tint
-from reports.figures.style import labelled, legend
+from reports.figures.style import head, labelled, legend
 from reports.records import Recorded
 
 
@@ -118,6 +118,12 @@ def _mark_entries(axes: Iterable[Axes]) -> dict[str, tuple[Line2D, ...]]:
 def legend_below(figure: Canvas, axis: Axes) -> None:
     """Draw one legend for all panels, under them: the lines of a panel, then published marks."""
     legend(figure, labelled(axis) | _mark_entries(figure.axes))
+
+
+def titled(figure: Canvas, runs: Runs, about: str) -> Canvas:
+    """Return a figure with its title, a line about its runs, and the rows without records; the last step of drawing."""
+    head(figure, runs.figure.title, about, runs.missing)
+    return figure
 
 
 def area(shade: str, alpha: float = 0.2) -> Patch:

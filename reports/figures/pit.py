@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 
 from reports.figures import Runs
 from reports.figures.looks import GREY, colour
-from reports.figures.parts import label_edges, mean_and_error, metric_mean, stack
-from reports.figures.style import head, legend, panels
+from reports.figures.parts import label_edges, mean_and_error, metric_mean, stack, titled
+from reports.figures.style import legend, panels
 
 CURVE = "test/pit"
 
@@ -31,5 +31,4 @@ def histograms(runs: Runs) -> Canvas:
     axes[0].set_ylim(bottom=0)
     label_edges(axes, "F(y)", "density")
     legend(figure, {"calibrated": Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")})
-    head(figure, runs.figure.title, runs.about("error bars: SE") + "; KS: distance, mean over runs", runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("error bars: SE") + "; KS: distance, mean over runs")

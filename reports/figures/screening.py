@@ -11,8 +11,8 @@ from benchmarks.metrics.screening import NHS
 from reports.figures import Runs
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import GREY
-from reports.figures.parts import band, stack
-from reports.figures.style import head, labelled, legend, panels, panels_of
+from reports.figures.parts import band, stack, titled
+from reports.figures.style import labelled, legend, panels, panels_of
 
 TARGET = "NHS: sensitivity {:.0%}, specificity {:.0%}".format(*NHS).replace("%", " %")
 
@@ -52,8 +52,7 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
     legend(figure, handles)
     for group, axis in zip(groups, axes[:: len(columns)]):
         axis.set_ylabel(f"{group}\n{axis.get_ylabel()}")
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def _sets(runs: Runs) -> dict[str, str]:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure as Canvas
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import assign, colour, line
-from reports.figures.parts import legend_below, mean_and_error
-from reports.figures.style import COLUMN, head, panels, panels_of, plt
+from reports.figures.parts import legend_below, mean_and_error, titled
+from reports.figures.style import COLUMN, panels, panels_of, plt
 
 Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number in its row's label
 VALIDATION = {"part=validation": ("expected_log_likelihood_standardised", "expected_log_likelihood")}
@@ -41,8 +41,7 @@ def lengths(runs: Runs) -> Canvas:
     axis.set(xlabel={"passes": "passes over the training images"}.get(unit, unit), xscale="log")
     axis.set_ylabel("validation expected\nlog-likelihood")
     legend_below(figure, axis)
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def inducing_points(runs: Runs) -> Canvas:
@@ -63,8 +62,7 @@ def inducing_points(runs: Runs) -> Canvas:
         axis.set(title=name.replace(", out", ",\nout"), xlabel="inducing points", xscale="log", xticks=ticks)
         axis.set_xticklabels([str(tick) for tick in ticks])
         axis.minorticks_off()
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def _values(runs: Runs, condition: str, metric: str) -> tuple[Values, str]:

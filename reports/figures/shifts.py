@@ -23,8 +23,9 @@ from reports.figures.parts import (
     marks,
     mean_and_error,
     published_by_level,
+    titled,
 )
-from reports.figures.style import PAGE, head, legend, panels, panels_of, plt
+from reports.figures.style import PAGE, legend, panels, panels_of, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
 METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood (nats)", 1.0), "ece": ("ECE", 1.0)}
@@ -86,8 +87,7 @@ def gains(runs: Runs) -> Canvas:
         axis.set(xlabel=shift.axis)
         axis.set_ylabel("gain in log-likelihood (nats)")
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, runs.about("error bars: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("error bars: SE"))
 
 
 def index_sets(runs: Runs) -> Canvas:
@@ -104,8 +104,7 @@ def index_sets(runs: Runs) -> Canvas:
         axis.set(title=title, xticks=range(0, 181, 60))
     label_edges(axes, ROTATION.axis, "log-likelihood (nats)")
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, runs.about("bands: 2 standard deviations over runs"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: 2 standard deviations over runs"))
 
 
 def examples(runs: Runs) -> Canvas:
@@ -140,8 +139,7 @@ def examples(runs: Runs) -> Canvas:
         "the same of the uniform prior": area(RED, 0.35),
     }
     legend(figure, handles)
-    head(figure, runs.figure.title, f"protocol {runs.protocol}, n = 1 (first run)", runs.missing)
-    return figure
+    return titled(figure, runs, f"protocol {runs.protocol}, n = 1 (first run)")
 
 
 def _turned(curves: Curves) -> tuple[np.ndarray, list[dict]]:
@@ -182,8 +180,7 @@ def _metrics(runs: Runs, shift: Shift, metrics: dict[str, tuple[str, float]]) ->
         if shift is ROTATION:
             axis.set_xticks(range(0, 181, 60))
     legend_below(figure, axes[0])
-    head(figure, runs.figure.title, runs.about("bands: SE"), runs.missing)
-    return figure
+    return titled(figure, runs, runs.about("bands: SE"))
 
 
 def _corruption(runs: Runs) -> Shift:

@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from benchmarks.metrics.growth import of_deviations
 from reports.figures import Runs
 from reports.figures.looks import GREEN, GREY, RED
-from reports.figures.parts import area, dot, label_edges
-from reports.figures.style import COLUMN, head, legend, page, panels, panels_of, plt
+from reports.figures.parts import area, dot, label_edges, titled
+from reports.figures.style import COLUMN, legend, page, panels, panels_of, plt
 
 QUANTITIES = {
     "probability": ("mean of p(1)", "cividis_r", (0.0, 1.0)),
@@ -70,8 +70,7 @@ def moons(runs: Runs) -> Canvas:
     if points:
         faces = enumerate(CLASSES)
         legend(figure, {f"training data, class {k}": dot("black", markerfacecolor=face) for k, face in faces})
-    head(figure, runs.figure.title, FIRST.format(runs.protocol), runs.missing)
-    return figure
+    return titled(figure, runs, FIRST.format(runs.protocol))
 
 
 def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
@@ -101,8 +100,7 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
         handles[f"{count} sd of the function"] = area(GREEN, 1 - (1 - ALPHA) ** (place + 1))
     handles |= {"training data": dot(GREY)} if points else {}
     legend(figure, handles)
-    head(figure, runs.figure.title, FIRST.format(runs.protocol), runs.missing)
-    return figure
+    return titled(figure, runs, FIRST.format(runs.protocol))
 
 
 def _training_points(runs: Runs) -> tuple[np.ndarray, np.ndarray] | None:

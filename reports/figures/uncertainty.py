@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import GREY
-from reports.figures.parts import area, dot, stack
-from reports.figures.style import PAGE, head, labelled, legend, panels_of, plt
+from reports.figures.parts import area, dot, stack, titled
+from reports.figures.style import PAGE, labelled, legend, panels_of, plt
 
 PARTS = {
     "train": ("training inputs", "#0072B2", "o"),
@@ -47,8 +47,7 @@ def distributions(runs: Runs) -> Canvas:
     handles |= {"median": dot(GREY), "quartiles": area(GREY, 0.35)}
     handles["5 to 95 %"] = Line2D([], [], color=GREY, linewidth=0.8)
     legend(figure, handles)
-    head(figure, runs.figure.title, f"{runs.about()}; quantiles over inputs, means over runs", runs.missing)
-    return figure
+    return titled(figure, runs, f"{runs.about()}; quantiles over inputs, means over runs")
 
 
 def eigenvalues(runs: Runs) -> Canvas:
@@ -71,5 +70,4 @@ def eigenvalues(runs: Runs) -> Canvas:
         )  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel="number of the eigenvalue", ylabel="share of the largest")
     legend(figure, labelled(axis))
-    head(figure, runs.figure.title, f"{runs.about()}, means", runs.missing)
-    return figure
+    return titled(figure, runs, f"{runs.about()}, means")
