@@ -264,10 +264,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     ) -> None:
         """Print which claims of the papers survive, by their own numbers and by the records; write docs/findings.md."""
         from reports.findings import claims, page, words
+        from reports.page.book import Book
 
         if paper and paper not in claims.papers():
             raise unknown("paper", paper, claims.papers())
-        found = page.found(suite, Records(results))
+        found = page.of_book(Book(suite, Records(results)))
         print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
         out.mkdir(parents=True, exist_ok=True)
         (out / "findings.csv").write_text(words.as_csv(words.flat(found)), encoding="utf-8")

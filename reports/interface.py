@@ -24,7 +24,8 @@ from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
 from reports.external import with_rows_brought
 from reports.findings import words
-from reports.findings.page import found as found_claims
+from reports.findings.page import of_book
+from reports.page.book import Book
 from reports.records import Records, recorded
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
     import pandas
 
     known = Records(results)
-    return pandas.DataFrame(words.rows(words.flat(found_claims(suite, known))), columns=list(words.COLUMNS))
+    return pandas.DataFrame(words.rows(words.flat(of_book(Book(suite, known)))), columns=list(words.COLUMNS))
 
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:

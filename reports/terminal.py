@@ -71,7 +71,8 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     others = any(cell.values and not cell.n == cell.expected == usual for cell in result.flat)
     n += " (found/expected in brackets)" * others
     means = f"mean ± standard error over {n}{bold}" if values else "no run yet"
-    found = [f"Protocol {result.protocol}{', a reduced one' * _reduced(result)}: {means}."]
+    reduced = ", a reduced one" if result.table.reduction(result.protocol) else ""
+    found = [f"Protocol {result.protocol}{reduced}: {means}."]
     known = [cell for cell in result.flat if cell.published]
     found += [counts(known)] if known and choice.difference else []
     warned = (
@@ -84,10 +85,6 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
         *(f"{about}." for sign, about in SIGNS.items() if sign in shown),
     ]
     return found + notes[:FOOTNOTES]
-
-
-def _reduced(result: TableResult) -> bool:
-    return bool(result.table.reduction(result.protocol))
 
 
 def _brief(words: str, width: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.records.provenance import ROOT
@@ -34,25 +33,15 @@ def page(suite: Suite, records: Records, experiments: tuple[Experiment, ...] | N
     check(experiments, suite)
     known = Differences(Book(suite, records), experiments)
     found = {name: cells for name in suite.table_names() if (cells := known.of(name))}
-    counts = [
-        (
-            f"[{name}](#{anchor(name)})",
-            *(f"{len(list(each))}" for each in (cells, _shown(cells), _open(cells), known.untried(cells))),
-        )
-        for name, cells in found.items()
-    ]
-    total = ("all", *(f"{sum(int(line[k]) for line in counts)}" for k in range(1, 5)))
-    parts = [INTRODUCTION, grid(("table", "differ", "cause shown", "no cause shown", "not tried"), [*counts, total])]
+    counts: dict[str, list[int]] = {}
+    for name, cells in found.items():
+        shown = sum(cell.cause is not None for cell in cells)
+        counts[f"[{name}](#{anchor(name)})"] = [len(cells), shown, len(cells) - shown, len(known.untried(cells))]
+    counts["all"] = [sum(column) for column in zip([0] * 4, *counts.values())]
+    head = ("table", "differ", "cause shown", "no cause shown", "not tried")
+    parts = [INTRODUCTION, grid(head, [(name, *map(str, each)) for name, each in counts.items()])]
     parts += [_section(name, cells, known) for name, cells in found.items()]
     return "\n".join(parts)
-
-
-def _shown(cells: Iterable[Difference]) -> list[Difference]:
-    return [cell for cell in cells if cell.cause]
-
-
-def _open(cells: Iterable[Difference]) -> list[Difference]:
-    return [cell for cell in cells if not cell.cause]
 
 
 def _section(name: str, cells: list[Difference], known: Differences) -> str:

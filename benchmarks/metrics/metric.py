@@ -36,5 +36,4 @@ class Metric:
 class UnknownMetric(KeyError):
     """Error for an unknown metric; the message gives the nearest names."""
 
-    def __str__(self) -> str:
-        return self.args[0]
+    __str__ = Exception.__str__  # KeyError would print the message as a quoted key

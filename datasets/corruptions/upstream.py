@@ -97,16 +97,14 @@ def _check_order(array: np.ndarray, corruption: str, images: np.ndarray, where: 
 
 
 def _array(path: Path, file: str) -> np.ndarray:
-    members = _unpacked(path) if path.is_dir() else _archived(*stamped(path))
+    if path.is_dir():
+        members = {each.name: Member(each, 0, size) for each, size, _ in map(stamped, path.glob("*.npy"))}
+    else:
+        members = _archived(*stamped(path))
     if file not in members:
         known = ", ".join(sorted(members)) or "no .npy file"
         raise BadData(f"{path}: expected the file {file}, found {known}; {GET_AGAIN}")
     return _mapped(members[file], f"{path}, {file}")
-
-
-def _unpacked(folder: Path) -> dict[str, Member]:
-    """Return the .npy files of a folder by name."""
-    return {path.name: Member(path, 0, size) for path, size, _ in map(stamped, folder.glob("*.npy"))}
 
 
 @lru_cache(maxsize=8)

@@ -7,23 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.records.provenance import ROOT
-from benchmarks.suite import Suite
 from reports.findings.verdicts import MEANINGS, Finding, every
 from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, margin, summary
 from reports.marks import anchor, escaped, grid
 from reports.page.book import Book
-from reports.records import Records
 
 FILE, README = ROOT / "docs" / "findings.md", ROOT / "README.md"
 RENEW = ".venv/bin/python -m reports findings"
 START, END = "<!-- findings: python -m reports findings -->\n", "<!-- end of findings -->\n"
 HEADER = ("claim", "by the paper's own numbers", "by our records")
 Found = Mapping[str, Sequence[Finding]]
-
-
-def found(suite: Suite, records: Records) -> dict[str, list[Finding]]:
-    """Return both verdicts on every claim, from the tables of all other reports."""
-    return of_book(Book(suite, records))
 
 
 def of_book(book: Book) -> dict[str, list[Finding]]:

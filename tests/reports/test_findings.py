@@ -26,6 +26,7 @@ from reports.findings import claims, latex, page, words
 from reports.findings.claims import FORMS, KINDS, Claim, Rule, expanded, load, margins, papers
 from reports.findings.comparisons import AGAINST, FOR, OPEN, check
 from reports.findings.verdicts import Finding, Verdict, judge
+from reports.page.book import Book
 from reports.page.site import write as write_site
 from reports.records import Records
 from reports.significance import compare
@@ -282,7 +283,7 @@ def test_why_a_claim_is_not_tested(runs: Callable[..., Path]) -> None:
 
 @pytest.fixture(scope="module")
 def committed() -> dict[str, list[Finding]]:
-    return page.found(Suite(), Records("results"))
+    return page.of_book(Book(Suite(), Records("results")))
 
 
 def test_the_page_and_the_readme_are_current(committed: dict[str, list[Finding]]) -> None:
