@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tables
-from benchmarks.metrics import registry
+from benchmarks.metrics import Metric, registry
 from reports.aggregate import aggregate
 from reports.captions import caption
 from reports.labels import name
@@ -280,3 +280,9 @@ def test_words_of_others_are_no_markup_in_markdown(write: Callable[..., Path]) -
     assert form.count(r"\<img src=x\>") == 6 and form.count("`code_of <b>`") == 1, form
     assert not re.search(r"(?<!\\)(?:\\\\)*[<*\[](?!b>`)|\n# ", form), form
     assert len({line.replace(r"\|", "").count("|") for line in form.splitlines() if line.startswith("|")}) == 1
+
+
+def test_metrics_are_named_by_their_title_or_else_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in (Metric("mine", "lower", "", "", title="my score"), Metric("largest_error", "lower", "", "")):
+        monkeypatch.setitem(registry.METRICS, each.name, each)
+    assert [name(each) for each in ("mine", "largest_error", "ece")] == ["my score", "largest error", "ECE (15 bins)"]
