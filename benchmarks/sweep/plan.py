@@ -173,10 +173,8 @@ def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> l
 def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:
     """Return the protocol, or else the most faithful one with records, except smoke. Raises UnknownName."""
     wanted = table.check_protocol(protocol)
-    for name in (wanted, *table.protocols):
-        if name != MEANINGLESS and recorded_datasets(table, name, has):
-            return name
-    return wanted
+    meant = (name for name in (wanted, *table.protocols) if name != MEANINGLESS)
+    return next((name for name in meant if recorded_datasets(table, name, has)), wanted)
 
 
 def recorded_datasets(table: Any, protocol: str, has: Callable[[RunConfig], bool]) -> set[str]:

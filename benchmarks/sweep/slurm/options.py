@@ -131,12 +131,8 @@ def minutes(text: str | int) -> int:
     if not found:
         raise ValueError(text)
     days, first, second, third = (int(part or 0) for part in found.groups())
-    if found[1]:
-        seconds = days * 86400 + first * 3600 + second * 60 + third
-    elif found[4]:
-        seconds = first * 3600 + second * 60 + third
-    else:
-        seconds = first * 60 + second
+    with_hours = found[1] or found[4]
+    seconds = days * 86400 + (first * 3600 + second * 60 + third if with_hours else first * 60 + second)
     if seconds > 60 * LARGEST:
         raise ValueError(text)
     return max(1, -(-seconds // 60))

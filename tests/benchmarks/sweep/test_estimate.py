@@ -132,6 +132,14 @@ def test_a_kind_without_records_costs_what_similar_ones_do_in_proportion_to_the_
     )
 
 
+def test_trainings_of_a_stack_share_the_fixed_cost_of_a_step(folders):
+    record(folders, meant(of("a", "boston", 9, epochs=300)), seconds=9.0, fit_seconds=0.0)
+    stacked = [of("a", "boston", seed, epochs=100, stack=4) for seed in range(4)]
+    (alone, _), (shared, _) = work(stacked[0]), work(stacked[0], stack=4)
+    assert shared < alone / 2
+    assert look(stacked, folders).seconds == pytest.approx(4 * 3.0 * shared / alone)
+
+
 def meant(config):
     return {**config, "protocol": "short"}
 
