@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -130,6 +131,14 @@ def read(path: Path | str, most: int = MOST) -> bytes:
         return b"".join(parts)
     finally:
         os.close(handle)
+
+
+def sha256(path: Path | str) -> str:
+    """Return the SHA-256 of a regular file, or the reason why it cannot be read."""
+    try:
+        return hashlib.sha256(read(path)).hexdigest()
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def tail(path: Path | str, most: int = 1_000_000) -> str:

@@ -195,8 +195,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Count, per paper and table, the published cells, those with records, and those reproduced."""
         from reports import coverage as counting
 
-        rows = counting.coverage(results, suite)
         out.mkdir(parents=True, exist_ok=True)
+        rows = counting.remembered(Records(results), suite, out / ".coverage")
         (out / "coverage.md").write_text(counting.markdown(rows), encoding="utf-8")
         print(f"{counting.text(rows)}\nMarkdown: {_shown(out / 'coverage.md')}")
         problems = counting.problems(rows)

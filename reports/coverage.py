@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from benchmarks.records import published
+from benchmarks.records import published, stamp
 from benchmarks.suite import Suite
 from reports.agreement import LEVEL
 from reports.page.book import Book
 from reports.records import Records
+from reports.stamp import everything
 from reports.statuses import statuses
 from reports.tables import marked
 from reports.terminal import wrapped
@@ -61,7 +62,11 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
     A table that the suite lacks counts with all its cells published and none recorded. A published cell counts by
     protocol paper of its own table; a cell with records of reduced protocols only counts as reduced and nowhere else.
     """
-    book, known = Book(suite, Records(results_dir)), set(suite.table_names())
+    return _rows(Records(results_dir), suite)
+
+
+def _rows(records: Records, suite: Suite) -> list[Coverage]:
+    book, known = Book(suite, records), set(suite.table_names())
     numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
     rows = []
     for paper, number in sorted(numbers, key=lambda each: (each[0], int(each[1]))):
@@ -71,6 +76,16 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
         else:
             rows.append(Coverage(paper, number, cells))
     return rows
+
+
+def remembered(records: Records, suite: Suite, file: Path) -> list[Coverage]:
+    """Return the rows of :func:`coverage`, from this file if nothing has changed since it was written."""
+    digest = everything(suite, records)
+    found = stamp.read(file, digest)
+    if found is None:
+        found = list(map(asdict, _rows(records, suite)))
+        stamp.write(file, digest, found)
+    return [Coverage(**row | {"problems": tuple(row["problems"])}) for row in found]
 
 
 def problems(rows: Iterable[Coverage]) -> list[str]:

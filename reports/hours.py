@@ -52,7 +52,8 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
         return Hours(len(done), spent / 3600, device=device)
     training: dict[str, list[float]] = defaultdict(list)
     evaluation: dict[str, list[float]] = defaultdict(list)
-    for config, run in done:
+    sought = {_kind(config) for config in lacking}
+    for config, run in (each for each in done if _kind(each[0]) in sought):  # keys take long
         for costs, key, value in zip((training, evaluation), (stack_key(config), kind_key(config)), run.seconds):
             if value is not None:
                 costs[key].append(value)
@@ -65,6 +66,11 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
             trainings[training_key(config)] = 0.0
             wanted += median(evaluation.get(kind_key(config), [0.0]))
     return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, device)
+
+
+def _kind(config: RunConfig) -> tuple[str, str]:
+    """Return what runs of one stack key have in common, among other settings."""
+    return config["method"], config["dataset"]["name"]
 
 
 def _amount(hours: float) -> str:

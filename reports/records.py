@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from benchmarks import files
 from benchmarks.records.columns import Cell, RecordReader, Rows
 from benchmarks.records.form import WHAT_TO_DO, RecordError
 from benchmarks.records.other_files import Alike, OtherFiles
@@ -110,6 +112,11 @@ class Records:
         """Return whether there is a file with a run's record, or with a substitute."""
         return self.store.file(config) in self._files or (isinstance(self.store, OtherFiles) and self.store.has(config))
 
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of every file, or why it cannot be read, at the first call."""
+        return {file: files.sha256(self.store.root / file) for file in self._files}
+
     @property
     def files(self) -> list[str]:
         """Return a note on substitute files that were used, if any."""
@@ -129,9 +136,9 @@ class Records:
             self._found[file] = self._look_up(self.store.root / file)
         return self._found[file]
 
-    def curves(self, run: Recorded) -> dict[str, Any]:
-        """Read the curves of a run from its file. Raises RecordError."""
-        return self.store.read(self.store.root / run.file)["curves"]
+    def curves(self, run: Recorded) -> Mapping[str, Any]:
+        """Read the curves of a run from its file. Raises RecordError; a damaged curve, ValueError."""
+        return self.store.curves(self.store.root / run.file)
 
     def _look_up(self, path: Path) -> Recorded | Broken | str | None:
         try:
@@ -191,7 +198,8 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
         shown = asked or recorded_protocol(table, None, each.has)
         if found := recorded_datasets(table, shown, each.has):
             own = found if each is known else set()
-            lacking = set(table.datasets) - own
+            if not (lacking := set(table.datasets) - own):
+                return shown, known
             substituted = recorded_datasets(table, shown, known.of_other_files(lacking).has) - own
             return shown, known.of_other_files(lacking) if substituted else known
     return asked or table.default_protocol, known

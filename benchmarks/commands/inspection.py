@@ -23,6 +23,7 @@ from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
 
+CHECKED = "checked.json"  # file of the state folder
 OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
 
 
@@ -82,7 +83,7 @@ def status_text(
     """Describe counts for every table, running processes, failures with reasons, and files that are no records."""
     runs = {table.name: {run_key(config): config for config in table.runs(protocol, seeds)} for table in tables}
     everything = [config for own in runs.values() for config in own.values()]
-    store = Store(results, suite.metrics, remember=True)
+    store = Store(results, suite.metrics, remember=state / CHECKED)
     how: Any = {"strict": False, "queued": jobs.pending(state), "store": store}
     plan = make_plan(everything, results, state, suite, asked_metrics(tables, protocol, seeds), **how)
     found = {run.key: run.status for run in plan.runs}

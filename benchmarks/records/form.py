@@ -7,7 +7,7 @@ import json
 import math
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -141,6 +141,24 @@ def section(data: bytes, name: str) -> slice:
     label, following = LABELS[name]
     start, end = data.find(label), data.rfind(following)
     return slice(start + len(label), end) if 0 < start < end else slice(0, 0)
+
+
+class LazyCurves(Mapping[str, Any]):
+    """Curves in a record's bytes; each is parsed when it is looked up, since figures need few. data: checked before."""
+
+    def __init__(self, data: bytes) -> None:
+        text = data[section(data, "curves")]
+        lines = [line.removesuffix(b",").partition(b": ") for line in text[2:-2].split(b"\n")] if text[2:] else []
+        self._texts = {DECODER.decode(name.decode()): curve for name, _, curve in lines}
+
+    def __getitem__(self, name: str) -> Any:
+        return DECODER.decode(self._texts[name].decode())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:

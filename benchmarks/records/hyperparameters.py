@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import fvi_core
-from benchmarks import files
+from benchmarks.records import stamp
 from benchmarks.shapes import PartsConfig
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
@@ -102,17 +101,13 @@ def known() -> Known:
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
     """Return the result of ``look`` (as JSON) for the present code of fvi_core, cached in a file."""
-    code = sorted(Path(fvi_core.__file__).parent.rglob("*.py"))
-    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in code)).hexdigest()[:16]
-    folder = Path(fvi_core.__file__).parent / "__pycache__"
-    path = folder / f"{name}-{digest}.json"
-    with contextlib.suppress(OSError, ValueError):
-        return json.loads(path.read_text())
-    found = json.loads(json.dumps(look()))
-    with contextlib.suppress(OSError):  # a folder that cannot be written: computed again next time
-        for old in folder.glob(f"{name}-*.json"):
-            old.unlink(missing_ok=True)
-        files.write(path, json.dumps(found))
+    path = Path(fvi_core.__file__).parent / "__pycache__" / f"{name}.json"
+    digest = stamp.code("fvi_core")
+    found = stamp.read(path, digest)
+    if found is None:
+        found = json.loads(json.dumps(look()))
+        with contextlib.suppress(OSError):  # a folder that cannot be written: computed again next time
+            stamp.write(path, digest, found)
     return found
 
 

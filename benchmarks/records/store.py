@@ -9,19 +9,22 @@ moved or damaged record is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, cast
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError, UnknownName
+from benchmarks.records.checked import Checked
 from benchmarks.records.config import check_form, run_key
 from benchmarks.records.form import (
     HEAD_ONLY,
     SCHEMA,
     WHAT_TO_DO,
     InvalidRecord,
+    LazyCurves,
     RecordError,
     parse,
     section,
@@ -44,13 +47,15 @@ class StoreError(BenchmarkError):
 class Store:
     """Records under a results folder. metrics: where the versions of metrics are ("module:name").
 
-    remember: cache file contents between ``status`` and ``problems``, while the files stay unchanged.
+    remember: file of the records that were checked before; they are then also remembered between ``status`` and
+    ``problems``, while the files stay unchanged.
     """
 
-    def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: bool = False) -> None:
+    def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: Path | None = None) -> None:
         self.root, self.metrics = Path(root), metrics
         self.rows = RowReader(self.bounds)
         self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
+        self._checked = Checked(remember, metrics) if remember else None
 
     def path(self, config: RunConfig) -> Path:
         """Return the path of a run's record, existing or not."""
@@ -111,6 +116,17 @@ class Store:
             raise RecordError(f"{path}: there is no such file")
         return record
 
+    def curves(self, path: Path) -> Mapping[str, Any]:
+        """Return the curves of one record, each parsed when it is looked up.
+
+        Raises RecordError; a curve that is looked up, ValueError if it is damaged.
+        """
+        data = read_bytes(path)
+        if data is None:
+            raise RecordError(f"{path}: there is no such file")
+        parse(data, path, HEAD_ONLY, self.rows)
+        return LazyCurves(data)
+
     def get(self, config: RunConfig, curves: bool = True) -> Record | None:
         """Return the record of a run, or None. Raises :class:`RecordError`."""
         return self._load(self.path(config), () if curves else ("curves",))
@@ -153,6 +169,8 @@ class Store:
                 self._head(path)
             except RecordError as error:
                 found[str(path.relative_to(self.root))] = str(error)
+        if self._checked:
+            self._checked.save()
         return found
 
     def bounds(self, metric: str) -> Bounds:
@@ -228,12 +246,23 @@ class Store:
                 stamp = about.st_mtime_ns, about.st_size, about.st_ino
             if path in self._heads and self._heads[path][0] == stamp:
                 return self._heads[path][1]
-        record = self._load(path, HEAD_ONLY)
-        if record is None:
+        data = read_bytes(path)
+        if data is None:
             return None
-        head = {"key": record["key"], "metric_versions": record["metric_versions"]}
+        head = self._checked_head(data, path)
         if self._heads is not None:
             self._heads[path] = stamp, head
+        return head
+
+    def _checked_head(self, data: bytes, path: Path) -> dict[str, Any]:
+        known, file = self._checked, str(path.relative_to(self.root))
+        sha256 = hashlib.sha256(data).hexdigest() if known else ""
+        head = known.get(file, sha256) if known else None
+        if head is None:
+            record = parse(data, path, HEAD_ONLY, self.rows)[0]
+            head = {"key": record["key"], "metric_versions": record["metric_versions"]}
+            if known:
+                known.add(file, sha256, head)
         return head
 
     def _load(self, path: Path, without: tuple[str, ...]) -> Record | None:

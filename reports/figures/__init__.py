@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -15,6 +13,7 @@ from benchmarks.errors import UsageError
 from benchmarks.records import published
 from benchmarks.records.form import RecordError
 from benchmarks.records.published import Published
+from benchmarks.records.stamp import digest
 from benchmarks.suite import Suite
 from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
@@ -22,6 +21,7 @@ from reports.figures.looks import assign
 from reports.figures.options import Options
 from reports.origins import ask, different_note
 from reports.records import MALFORMED, Recorded, Records, plain
+from reports.stamp import code
 
 __all__ = [
     "FIGURES",
@@ -56,7 +56,7 @@ class Runs:
     protocol: str
     records: dict[str, list[Recorded]]
     missing: tuple[str, ...]
-    read: Callable[[Recorded], dict[str, Any]] = field(repr=False)
+    read: Callable[[Recorded], Mapping[str, Any]] = field(repr=False)
     published: dict[str, dict[tuple[str, str], Published]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     cells: Callable[[], TableResult] | None = field(default=None, repr=False)
@@ -80,7 +80,7 @@ class Runs:
             raise NothingToShow(f"the records hold no curve {name}")
         return {label: curves for label, curves in kept.items() if curves}
 
-    def first(self, label: str | None = None) -> dict[str, Any]:
+    def first(self, label: str | None = None) -> Mapping[str, Any]:
         """Return all curves of the first run of a row (default: the first row)."""
         return self.read(self.records[label or next(iter(self.records))][0])
 
@@ -126,11 +126,12 @@ def draw(
     """
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
+    digests = records.digests  # before any record is read, so that no stamp is newer than its figure
     tables = {figure.table for figure in figures} & set(suite.table_names())
     options.check_rows([suite.table(name) for name in sorted(tables)])
     for figure in figures:
         if not figure.table:
-            yield _draw(figure, None, Runs(figure, COMPUTED, {}, (), records.curves), records, out, forms, options)
+            yield _draw(figure, None, Runs(figure, COMPUTED, {}, (), records.curves), digests, out, forms, options)
             continue
         if figure.table not in suite.table_names():
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
@@ -138,7 +139,7 @@ def draw(
         table = suite.table(figure.table)
         table = replace(table, rows=options.rows_of(table))
         runs = recorded_runs(figure, table, protocol, records, seeds)
-        yield _draw(figure, suite.table(figure.table), runs, records, out, forms, options)
+        yield _draw(figure, suite.table(figure.table), runs, digests, out, forms, options)
 
 
 def recorded_runs(
@@ -192,7 +193,13 @@ def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: 
 
 
 def _draw(
-    figure: Figure, table: Any, runs: Runs, records: Records, out: Path, forms: Sequence[str], options: Options
+    figure: Figure,
+    table: Any,
+    runs: Runs,
+    digests: Mapping[str, str],
+    out: Path,
+    forms: Sequence[str],
+    options: Options,
 ) -> Drawn:
     where = f"(table {table.name}, protocol {runs.protocol})" if table else ""
     if table and not runs.records:
@@ -200,11 +207,12 @@ def _draw(
         return Drawn(figure.name, skipped=f"{what} {where}", problems=runs.problems)
     stem = out / f"{figure.name}-{runs.protocol}"
     files = tuple(stem.with_suffix(form) for form in forms)
-    stamp, stamped = _stamp(runs, records, options), out / f".{stem.name}.stamp"
-    if not (stamped.exists() and stamped.read_text() == stamp and all(file.exists() for file in files)):
+    labels = [row.label for row in table.rows] if table else []  # all rows of the table share the looks
+    stamped, depends = out / f".{stem.name}.stamp", _stamp(runs, labels, digests, options)
+    if not (stamped.exists() and stamped.read_text() == depends and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")
         style = importlib.import_module("reports.figures.style")
-        assign(row.label for row in (table.rows if table else ()))
+        assign(labels)
         try:
             with style.using(options):
                 drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
@@ -224,15 +232,12 @@ def _draw(
         finally:
             style.plt.close("all")
             assign(())
-        stamped.write_text(stamp)
+        stamped.write_text(depends)
     return Drawn(figure.name, files, problems=runs.problems)
 
 
-def _stamp(runs: Runs, records: Records, options: Options) -> str:
-    """Return the figure's dependencies: records, published numbers, and the code that draws it."""
-    code = [path.read_text() for path in sorted(Path(__file__).parent.glob("*.py"))]
-    used = [run.file for row in runs.records.values() for run in row]
-    states = [(records.store.root / file).stat() for file in used]
-    files = [(file, state.st_mtime_ns, state.st_size) for file, state in zip(used, states)]
-    about = [repr(runs.figure), repr(options), repr(runs.published), code, files]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+def _stamp(runs: Runs, labels: Sequence[str], digests: Mapping[str, str], options: Options) -> str:
+    """Return the digest of the code, and of the figure's records, rows and published numbers."""
+    content = {label: [(run.file, digests[run.file]) for run in row] for label, row in runs.records.items()}
+    about = [runs.figure, options, runs.published, runs.missing, runs.files, labels]
+    return digest([code(), *map(repr, about), content])

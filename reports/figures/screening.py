@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from itertools import product
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -38,12 +41,14 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
     columns = panels_of({f"{titles[kind]}, {sets[chosen]}": (kind, chosen) for kind in titles for chosen in sets})
     figure, axes = panels(len(groups) * len(columns), len(columns), 2.0)
     above: dict[str, Axes] = {}
+    read = cache(runs.curves)
     for axis, (labels, title) in zip(axes, product(groups.values(), columns)):
         kind, chosen = columns[title]
         if title in above:
             axis.sharey(above[title])
         above.setdefault(title, axis)
-        (_roc if kind == "screening_roc" else _referral)(axis, runs, labels, chosen, measure)
+        curves = {label: found for label, found in read(f"{chosen}/{kind}").items() if label in labels}
+        (_roc if kind == "screening_roc" else _referral)(axis, curves, measure)
         x, y = ("false positive rate", "sensitivity") if kind == "screening_roc" else ("share referred", name)
         axis.set(title=title, xlabel=x, ylabel=y)
     handles = {label: handle for axis in axes for label, handle in labelled(axis).items()}
@@ -63,23 +68,19 @@ def _sets(runs: Runs) -> dict[str, str]:
     return {"test": own} | {name: NAMES.get(name.removeprefix("shift-"), name) for name in found}
 
 
-def _roc(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -> None:
+def _roc(axis: Axes, curves: Mapping[str, Any], measure: str) -> None:
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
-    curves = runs.curves(f"{chosen}/screening_roc")
-    for label in labels:
-        if label in curves:
-            band(axis, label, stack(curves[label], "fpr")[0], stack(curves[label], "sensitivity"))
+    for label, found in curves.items():
+        band(axis, label, stack(found, "fpr")[0], stack(found, "sensitivity"))
     sensitivity, specificity = NHS
     axis.plot(1 - specificity, sensitivity, "o", color="black", markersize=5, zorder=9, label=TARGET)
     axis.set(xlim=(0, 1), ylim=(0, 1.01))
 
 
-def _referral(axis: Axes, runs: Runs, labels: list[str], chosen: str, measure: str) -> None:
-    curves = runs.curves(f"{chosen}/referral")
-    for label in labels:
-        if label in curves:
-            # With few cases left AUROC has steps of single cases, and is undefined with all referred: the last tenth is
-            # noise.
-            x, y = stack(curves[label], "referred")[0], stack(curves[label], measure)
-            band(axis, label, x[x <= 0.9], y[:, x <= 0.9])
+def _referral(axis: Axes, curves: Mapping[str, Any], measure: str) -> None:
+    for label, found in curves.items():
+        # With few cases left AUROC has steps of single cases, and is undefined with all referred: the last tenth is
+        # noise.
+        x, y = stack(found, "referred")[0], stack(found, measure)
+        band(axis, label, x[x <= 0.9], y[:, x <= 0.9])
     axis.set(xlim=(0, 0.9))

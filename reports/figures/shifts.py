@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from scipy.special import betaincinv
 
-from benchmarks.shapes import Curves
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import GREY, RED, line
 from reports.figures.parts import (
@@ -142,7 +144,7 @@ def examples(runs: Runs) -> Canvas:
     return titled(figure, runs, f"protocol {runs.protocol}, n = 1 (first run)")
 
 
-def _turned(curves: Curves) -> tuple[np.ndarray, list[dict]]:
+def _turned(curves: Mapping[str, Any]) -> tuple[np.ndarray, list[dict]]:
     """Return angles, and the examples at each, of one run. Raises NothingToShow for a record without them."""
     found = {
         int(name.removeprefix("rotation-").removesuffix("/examples")): curve

@@ -176,7 +176,11 @@ def _width(drawn: Artist) -> float:
 
 def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[str]:
     """Break words into lines no wider than so many inches in letters of this size."""
-    text, lines = figure.text(0, 0, "", fontsize=points), [""]
+    whole = " ".join(filter(None, words.split(" ")))
+    text, lines = figure.text(0, 0, whole, fontsize=points), [""]
+    if text.get_window_extent().width <= inches * figure.dpi:  # most do: word by word takes far longer
+        text.remove()
+        return [whole]
     for word in words.split(" "):
         text.set_text(f"{lines[-1]} {word}".strip())
         if text.get_window_extent().width > inches * figure.dpi and lines[-1]:
@@ -190,7 +194,7 @@ def wrapped(figure: Canvas, words: str, points: float, inches: float) -> list[st
 def balanced(figure: Canvas, words: str, points: float, inches: float) -> list[str]:
     """Break words as `wrapped`, into lines of about the same length."""
     lines = wrapped(figure, words, points, inches)
-    for share in (0.9, 0.8, 0.7, 0.6):
+    for share in () if len(lines) == 1 else (0.9, 0.8, 0.7, 0.6):
         closer = wrapped(figure, words, points, share * inches)
         if len(closer) > len(lines):
             break

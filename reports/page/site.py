@@ -25,7 +25,7 @@ from reports.findings.verdicts import MEANINGS, Verdict
 from reports.labels import name as metric_name
 from reports.marks import bold
 from reports.origins import ask
-from reports.page import assets
+from reports.page import assets, kept
 from reports.page.book import Book, Sheet
 from reports.page.compare import comparisons
 from reports.page.details import details, sort_key
@@ -40,7 +40,6 @@ from reports.statuses import STATUSES
 from reports.tried import Differences
 from reports.tried_page import cause, listed, told
 
-MADE = ".made"  # lists the files of the last time, so that obsolete ones can be removed
 LARGE = 20_000  # from this number of bytes on, numbers are compressed
 MOST = 12_000_000  # largest size of a site in bytes
 # Three quarters of the time that the usual filter takes, for files as large.
@@ -101,8 +100,18 @@ class New:
 
 
 def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Site:
-    """Write the whole site into a folder. Raises OSError, and BenchmarkError where a library lacks its scripts."""
-    return _Writer(suite, records, out).write(figures)
+    """Write the whole site into a folder, unless nothing has changed since the last time.
+
+    Raises OSError, and BenchmarkError where a library lacks its scripts.
+    """
+    digest = kept.depends(suite, records, figures, (out / API).exists())
+    found = kept.find(out, digest)
+    if found is None:
+        found = _Writer(suite, records, out).write(figures)
+        kept.keep(out, digest, *found)
+    names, problems = found
+    sizes = {name: (out / name).stat().st_size for name in names}
+    return Site(out / "index.html", sum(name.endswith(".html") for name in sizes), sizes, tuple(problems))
 
 
 class _Writer:
@@ -147,7 +156,8 @@ class _Writer:
             "reading_in_words": told,
         }
 
-    def write(self, figures: bool) -> Site:
+    def write(self, figures: bool) -> tuple[list[str], list[str]]:
+        """Write every file; return their names, and the files that do not count."""
         self.out.mkdir(parents=True, exist_ok=True)
         drawn = list(self._figures()) if figures else []
         self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
@@ -183,9 +193,7 @@ class _Writer:
         self._data("data/compare.js", comparisons(self.book, self.methods, table_page))
         self._data("data/search.js", entries(self.book, self.methods, self.findings, drawn, table_page))
         self._forget()
-        sizes = {name: (self.out / name).stat().st_size for name in self.made}
-        pages = sum(name.endswith(".html") for name in self.made)
-        return Site(self.out / "index.html", pages, sizes, tuple(self.book.problems))
+        return self.made, self.book.problems
 
     def _page(self, name: str, template: str | None = None, **context: Any) -> None:
         root = "../" * name.count("/")
@@ -206,7 +214,7 @@ class _Writer:
 
     def _forget(self) -> None:
         """Remove files of an earlier site that this one does not have."""
-        listed = self.out / MADE
+        listed = self.out / kept.MADE
         before = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
         for name in set(before) - set(self.made):
             path = self.out / name

@@ -37,7 +37,7 @@ def relative(path: str) -> str:
 def plain(number: Decimal) -> str:
     """Return the shortest form of a number."""
     text = f"{number.normalize():f}"
-    return re.sub(r"^(-?)0\.", r"\1.", text)
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
 def grouped(uses: str) -> str:

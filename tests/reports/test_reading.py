@@ -39,17 +39,17 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, bool]]:
     """How often each file was read, and whether with its curves."""
     counted: Counter[tuple[str, bool]] = Counter()
 
-    def count(owner: type, with_curves: bool) -> None:
-        read = owner.read
+    def count(owner: type, name: str, with_curves: bool) -> None:
+        read = getattr(owner, name)
 
         def counting(reader: Any, path: Path) -> Any:
             counted[path.name, with_curves] += 1
             return read(reader, path)
 
-        monkeypatch.setattr(owner, "read", counting)
+        monkeypatch.setattr(owner, name, counting)
 
-    count(RecordReader, with_curves=False)
-    count(Store, with_curves=True)
+    count(RecordReader, "read", with_curves=False)
+    count(Store, "curves", with_curves=True)
     return counted
 
 

@@ -52,6 +52,26 @@ def test_what_is_written_is_read(store):
     assert list(store.paths()) == [read["key"]] and len(list(store.records())) == 1
 
 
+def test_curves_are_parsed_when_they_are_looked_up(store):
+    path = store.write(record())
+    found = store.curves(path)
+    assert dict(found) == record()["curves"] and len(found) == 2 and "none" not in found
+    assert dict(store.curves(store.write(record(1) | {"curves": {}}))) == {}
+    text = path.read_text().replace("[0.0, 0.1, 1.0]", "[0.0, NaN, 1.0]")
+    body = text[: text.rindex('"sha256"')]
+    path.write_text(f'{body}"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
+    found = store.curves(path)
+    assert found["entropy"] == record()["curves"]["entropy"]
+    with pytest.raises(ValueError, match="NaN"):
+        found["roc"]
+    path.write_text(text)
+    with pytest.raises(RecordError, match="changed since it was written"):
+        store.curves(path)
+    path.unlink()
+    with pytest.raises(RecordError, match="no such file"):
+        store.curves(path)
+
+
 def test_writing_is_canonical(store):
     text = serialise(record())
     shuffled = json.loads(json.dumps(record()))
@@ -147,7 +167,7 @@ def test_what_fails_is_named_once_and_read_once(store, monkeypatch):
     seen = []
     read = store_module.files.read
     monkeypatch.setattr(store_module.files, "read", lambda path: seen.append(path) or read(path))
-    look = Store(store.root, store.metrics, remember=True)
+    look = Store(store.root, store.metrics, remember=store.root / "none" / "checked.json")
     assert look.status(fakes.config(0)) == ("done", "")
     assert list(look.problems()) == [str(paths[1].relative_to(store.root))]
     assert look.status(fakes.config(2)) == ("done", "")

@@ -1,0 +1,134 @@
+"""What was made is found again only under the same digest, and the digest changes with all that it names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.records import stamp
+from benchmarks.records import store as store_module
+from benchmarks.records.checked import Checked
+from benchmarks.records.store import Store
+from tests.benchmarks import fakes
+from tests.benchmarks.records.test_store import record
+
+
+def test_a_value_is_read_under_its_own_digest_alone(tmp_path: Path) -> None:
+    path, value = tmp_path / "new" / "value", {"a": [1, 2.5, None]}
+    assert stamp.read(path, "one") is None
+    stamp.write(path, "one", value)
+    assert stamp.read(path, "one") == value
+    assert stamp.read(path, "two") is None and stamp.read(path, "") is None
+    stamp.write(path, "", [])
+    assert stamp.read(path, "one") == value and stamp.read(path, "") is None
+
+
+@pytest.mark.parametrize("place", [0, 70, -2])
+def test_a_damaged_value_is_not_read(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "value"
+    stamp.write(path, "one", [1, 22, 333])
+    text = bytearray(path.read_bytes())
+    text[place] = ord("4") if text[place] != ord("4") else ord("5")
+    path.write_bytes(text)
+    assert stamp.read(path, "one") is None
+    path.write_bytes(b"\xff")
+    assert stamp.read(path, "one") is None
+
+
+def test_the_code_is_named_by_content_and_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, site = tmp_path / "root", tmp_path / "site"
+    (root / "room" / "inner").mkdir(parents=True)
+    (root / "room" / "inner" / "numbers.csv").write_text("1")
+    (root / "other").mkdir()
+    site.mkdir()
+    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
+
+    def now() -> str:
+        stamp.code.cache_clear()
+        return stamp.code("room", root=root)
+
+    seen = [now()]
+    for passed_over in ("room/__pycache__", "room/output"):
+        (root / passed_over).mkdir()
+        (root / passed_over / "made").write_text("")
+    (root / "other" / "code.py").write_text("")
+    assert now() == seen[0], "compiled files, output and other rooms do not count"
+    for change in (
+        lambda: (root / "room" / "inner" / "numbers.csv").write_text("2"),
+        lambda: (root / "room" / "new.py").write_text(""),
+        lambda: (root / "room" / "new.py").rename(root / "room" / "renamed.py"),
+        lambda: (root / "room" / "renamed.py").unlink() or (root / "room" / "inner" / "numbers.csv").write_text("3"),
+        lambda: (site / "library-1.0.dist-info").mkdir(),
+        lambda: (site / "library-1.0.dist-info").rename(site / "library-1.1.dist-info"),
+    ):
+        change()
+        seen.append(now())
+    assert len(set(seen)) == len(seen)
+    stamp.code.cache_clear()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> tuple[Store, Path]:
+    """Three records, one of them damaged, and the file in which the others are known to be valid."""
+    store, path = fakes.store(tmp_path / "results"), tmp_path / "checked.json"
+    paths = [store.write(record(seed)) for seed in range(3)]
+    paths[1].write_text(paths[1].read_text().replace('"value": 0.5', '"value": 0.6'))
+    assert len(Store(store.root, store.metrics, path).problems()) == 1 and path.exists()
+    return store, path
+
+
+def parsed(store: Store, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How many records are parsed, and how many are invalid."""
+    seen, parse = [], store_module.parse
+    monkeypatch.setattr(store_module, "parse", lambda data, at, *more: seen.append(at) or parse(data, at, *more))
+    problems = Store(store.root, store.metrics, path).problems()
+    monkeypatch.setattr(store_module, "parse", parse)
+    return len(seen), len(problems)
+
+
+def test_valid_records_are_checked_once_and_invalid_ones_every_time(kept, monkeypatch) -> None:
+    store, path = kept
+    assert parsed(store, path, monkeypatch) == (1, 1)
+    again = Store(store.root, store.metrics, path)
+    assert [again.status(fakes.config(seed)) for seed in (0, 2)] == [("done", "")] * 2
+    path.unlink()
+    assert parsed(store, path, monkeypatch) == (3, 1)
+
+
+def test_a_record_that_has_changed_or_moved_is_checked_again(kept, monkeypatch) -> None:
+    store, path = kept
+    changed, moved = store.path(fakes.config(0)), store.path(fakes.config(2))
+    changed.write_bytes(changed.read_bytes().replace(b'"value": 0.5', b'"value": 0.7'))
+    moved.rename(moved.with_name("0123456789abcdef-01234567.json"))
+    assert parsed(store, path, monkeypatch) == (3, 3)
+    store.write(record(0, value=0.25) | {"metric_versions": {"accuracy": 0}})
+    assert Store(store.root, store.metrics, path).status(fakes.config(0))[0] == "stale"
+    assert parsed(store, path, monkeypatch) == (3, 2), "what was only looked at was not written"
+    assert parsed(store, path, monkeypatch) == (2, 2)
+
+
+@pytest.mark.parametrize("change", ["code", "metrics", "plug-in", "damage"])
+def test_records_are_checked_again_by_other_code(kept, monkeypatch, change: str) -> None:
+    store, path = kept
+    if change == "code":
+        monkeypatch.setattr(stamp, "code", lambda *_: "other")
+    elif change == "plug-in":
+        monkeypatch.setattr(stamp, "plugged", lambda: True)
+    elif change == "damage":
+        path.write_text(path.read_text().replace('"accuracy": 1', '"accuracy": 2'))
+    else:
+        store.metrics = "benchmarks.metrics.registry:METRICS"
+    assert parsed(store, path, monkeypatch)[0] == 3
+
+
+def test_nothing_is_kept_with_plug_ins_or_without_a_folder(kept, tmp_path: Path, monkeypatch) -> None:
+    store, _ = kept
+    path = tmp_path / "none" / "checked.json"
+    assert parsed(store, path, monkeypatch)[0] == 3 and not path.parent.exists()
+    monkeypatch.setattr(stamp, "plugged", lambda: True)
+    checked = Checked(tmp_path / "new.json", store.metrics)
+    checked.add("file", "0", {"key": "k", "metric_versions": {}})
+    checked.save()
+    assert not (tmp_path / "new.json").exists()
