@@ -109,7 +109,7 @@ def take(x: Tensor, owner: Tensor, index: Tensor | None = None) -> Tensor:
 
 def rows(x: Tensor, index: Tensor, owner: Tensor | None = None) -> Tensor:
     """Return rows ``index [R, B]`` of ``x [D, N, ...]``, for replica r of x[owner[r]], else x[r]; x[0] if D = 1."""
-    if len(x) == 1:  # copying whole rows of one array is much faster than pairs of indices
-        return x[0].index_select(0, index.flatten()).unflatten(0, index.shape)
+    if x.shape[0] == 1:  # copying whole rows of one array is much faster than pairs of indices
+        return x.index_select(1, index.flatten()).view(*index.shape, *x.shape[2:])
     owner = torch.arange(len(x), device=x.device) if owner is None else owner
     return x[owner[:, None], index]

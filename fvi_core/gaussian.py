@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -116,11 +117,9 @@ def gaussian_kl_weights(
         means, variances = (
             at if isinstance(at, Mapping) else dict.fromkeys(log_var, at) for at in (prior_mean, prior_var)
         )
-        pieces: Sequence[Tensor] = [_terms(mean[k], own, means[k], variances[k]) for k, own in log_var.items()]
-    else:  # all weights at once
-        centre, own = (torch.cat([of[k].reshape(len(of[k]), -1) for k in log_var], 1) for of in (mean, log_var))
-        pieces = _terms(centre, own, prior_mean, prior_var).split([own[0].numel() for own in log_var.values()], 1)
-    return reduce(add, (0.5 * terms.reshape(len(terms), -1).sum(1) for terms in pieces))
+        terms = [_terms(mean[k], own, means[k], variances[k]) for k, own in log_var.items()]
+        return 0.5 * reduce(add, (each.reshape(len(each), -1).sum(1) for each in terms))
+    return _WeightsKL.apply(prior_mean, prior_var, *(mean[k] for k in log_var), *log_var.values())
 
 
 def _terms(mean: Tensor, log_var: Tensor, prior_mean: Tensor | float, prior_var: Tensor | float) -> Tensor:
@@ -128,3 +127,60 @@ def _terms(mean: Tensor, log_var: Tensor, prior_mean: Tensor | float, prior_var:
     var_p = torch.as_tensor(prior_var, dtype=mean.dtype, device=mean.device)
     log_ratio = log_var - var_p.log()
     return log_ratio.exp() + (mean - prior_mean).square() / var_p - 1 - log_ratio
+
+
+class _WeightsKL(torch.autograd.Function):
+    """KL ``[R]`` of weights from one prior ``N(mean, var)``: means of all tensors, then their log-variances.
+
+    Gradients by the operations of autograd, so to the same bits, without its views of every tensor.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, prior_mean: float, prior_var: float, *posterior: Tensor) -> Tensor:
+        count = len(posterior) // 2
+        mean, log_var = (_rows(each) for each in (posterior[:count], posterior[count:]))
+        var_p = torch.tensor(prior_var, dtype=mean.dtype, device=mean.device)
+        away, log_ratio = mean - prior_mean, log_var - var_p.log()
+        ratio = log_ratio.exp()
+        ctx.save_for_backward(away, ratio, var_p)
+        ctx.shapes = [each.shape for each in posterior[:count]]
+        terms = ratio + away.square() / var_p - 1 - log_ratio
+        return 0.5 * reduce(add, (own.sum(1) for own in terms.split(_sizes(ctx.shapes), 1)))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        away, ratio, var_p = ctx.saved_tensors
+        half = (0.5 * gradient).unsqueeze(1)
+        made = half / var_p * (2 * away), half * ratio - half
+        rows = (own.split(_sizes(ctx.shapes), 1) for own in made)
+        return None, None, *(own.view(shape) for each in rows for own, shape in zip(each, ctx.shapes, strict=True))
+
+
+def _rows(tensors: Sequence[Tensor]) -> Tensor:
+    """Return tensors ``[R, *shape]`` as one of rows ``[R, P]``."""
+    return torch.cat([each.reshape(len(each), -1) for each in tensors], 1)
+
+
+def _sizes(shapes: Sequence[torch.Size]) -> list[int]:
+    return [shape[1:].numel() for shape in shapes]
+
+
+def sum_of_squares(tensors: Iterable[Tensor]) -> Tensor:
+    """Return the sum of squares ``[R]`` of the numbers in tensors ``[R, ...]``."""
+    return _SumOfSquares.apply(*tensors)
+
+
+class _SumOfSquares(torch.autograd.Function):
+    """Sum of squares. Gradients have the bits of those that autograd makes by three operations for each tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        return reduce(add, (each.square().sum(tuple(range(1, each.dim()))) for each in tensors))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        twice, tensors = 2 * gradient, ctx.saved_tensors
+        return torch._foreach_mul(tensors, [twice.view(-1, *[1] * (each.dim() - 1)) for each in tensors])

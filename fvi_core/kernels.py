@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fvi_core.products import product
 from fvi_core.registry import KERNELS, later
@@ -90,7 +91,23 @@ class RBF(Stationary):
     """sigma^2 exp(-r^2 / 2) (Rasmussen & Williams 2006, eq. 4.9)."""
 
     def correlation(self, params: Params, r: Tensor) -> Tensor:
-        return r.square().mul_(-0.5).exp_()
+        return _Bell.apply(r)
+
+
+class _Bell(torch.autograd.Function):
+    """``exp(-r^2 / 2)``, with the bits of autograd's gradient by fewer passes over r."""
+
+    @staticmethod
+    def forward(ctx: Any, r: Tensor) -> Tensor:
+        value = r.square().mul_(-0.5).exp_()
+        ctx.save_for_backward(r, value)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        r, value = ctx.saved_tensors
+        return (gradient * value).mul_(r).neg_()
 
 
 @KERNELS.register("matern12")

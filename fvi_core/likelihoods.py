@@ -156,10 +156,10 @@ class Gaussian(Likelihood):
         """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S,
         N]``.
         """
-        std = self.noise_std(params)[:, None, None]
-        if y.dim() == 2:
-            return self._log_density(std, (y[:, None] - _single(f)).square())
-        return self._log_density(std.unsqueeze(-1), (y[:, None] - _vector(f, y)).square()).sum(-1)
+        std, y = self.noise_std(params).view(-1, 1, 1), y.unsqueeze(1)
+        if y.dim() == 3:
+            return self._log_density(std, (y - _single(f)).square())
+        return self._log_density(std.unsqueeze(-1), (y - _vector(f, y)).square()).sum(-1)
 
     def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
         """E log N(y | f, std^2) for f ~ N(mean, var): ``[R, N, D]``, ``[R, N, D]``, y as in training -> ``[R, N]``.
@@ -353,7 +353,7 @@ class RobustMax(Likelihood):
 def _single(values: Tensor) -> Tensor:
     if values.shape[-1] != 1:
         raise ValueError(f"likelihood 'gaussian': expected one output, found shape {tuple(values.shape)}")
-    return values[..., 0]
+    return values.squeeze(-1)
 
 
 def _vector(values: Tensor, y: Tensor) -> Tensor:

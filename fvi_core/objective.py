@@ -261,4 +261,4 @@ class Model:
             marginals,
         )
         divergence = self.divergence(step)
-        return -log_likelihood + self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence
+        return self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence - log_likelihood

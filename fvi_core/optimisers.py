@@ -9,11 +9,51 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
 OptimiserState = dict[str, Any]
-"""State of an optimiser by name: numbers, and lists of tensors, one for each trained parameter."""
+"""State of an optimiser by name: numbers, lists of tensors and :class:`Moments`, one tensor for each parameter."""
+JOINED = 2**13
+"""Numbers of a tensor from which it is not joined with others: 32 KiB in float32."""
+
+
+@dataclass
+class Moments:
+    """Tensors ``[R, ...]`` that an optimiser keeps, one for each parameter.
+
+    Small ones of a type are views of one vector in ``joined``: an operation on them takes longer to begin than to
+    compute. ``groups``: the places of the tensors in each vector.
+    """
+
+    each: list[Tensor]
+    groups: list[list[int]]
+
+    def __post_init__(self) -> None:
+        self.joined = self.join(self.each)
+        self.each = self.apart(self.joined, self.each)
+
+    @classmethod
+    def zeros(cls, parameters: Sequence[Tensor]) -> Moments:
+        """Return zeros in the shapes of the parameters."""
+        groups: dict[Any, list[int]] = {}
+        for i, p in enumerate(parameters):
+            groups.setdefault(p.dtype if p.numel() < JOINED else i, []).append(i)
+        return cls([torch.zeros_like(p) for p in parameters], list(groups.values()))
+
+    def join(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return such tensors as vectors like ``joined``."""
+        some = ([tensors[i] for i in at] for at in self.groups)
+        return [each[0] if len(each) == 1 else _flatten_dense_tensors(each) for each in some]
+
+    def apart(self, vectors: Sequence[Tensor], like: Sequence[Tensor]) -> list[Tensor]:
+        """Return vectors like ``joined`` as views in the shapes of these tensors."""
+        found: dict[int, Tensor] = {}
+        for at, vector in zip(self.groups, vectors, strict=True):
+            parts = [vector] if len(at) == 1 else _unflatten_dense_tensors(vector, [like[i] for i in at])
+            found |= zip(at, parts, strict=True)
+        return [found[i] for i in range(len(like))]
 
 
 class Optimiser:
@@ -41,9 +81,8 @@ class Optimiser:
         return list(torch._foreach_add(gradients, parameters, alpha=self.weight_decay))
 
 
-@torch.no_grad()
 def _move(parameters: list[Tensor], directions: Sequence[Tensor], lr: Tensor) -> None:
-    rates: Any = lr[0] if len(lr) == 1 else [lr.view(-1, *[1] * (p.dim() - 1)) for p in parameters]
+    rates: Any = lr.squeeze(0) if lr.shape[0] == 1 else [lr.view(-1, *[1] * (p.dim() - 1)) for p in parameters]
     torch._foreach_sub_(parameters, torch._foreach_mul(list(directions), rates))
 
 
@@ -59,20 +98,20 @@ class Adam(Optimiser):
     eps: float = 1e-8
 
     def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
-        return {"t": 0, "m": [torch.zeros_like(p) for p in parameters], "v": [torch.zeros_like(p) for p in parameters]}
+        return {"t": 0, "m": Moments.zeros(parameters), "v": Moments.zeros(parameters)}
 
     @torch.no_grad()
     def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
-        gradients = self._decayed(parameters, gradients)
         state["t"] += 1
-        torch._foreach_lerp_(state["m"], gradients, 1 - self.beta1)
-        torch._foreach_mul_(state["v"], self.beta2)
-        torch._foreach_addcmul_(state["v"], gradients, gradients, 1 - self.beta2)
         correction1, correction2 = 1 - self.beta1 ** state["t"], 1 - self.beta2 ** state["t"]
-        scale = torch._foreach_sqrt(state["v"])
-        torch._foreach_div_(scale, math.sqrt(correction2))
-        torch._foreach_add_(scale, self.eps)
-        _move(parameters, torch._foreach_div(state["m"], scale), lr / correction1)
+        moments: Moments = state["m"]
+        directions, gradients = list[Tensor](), moments.join(self._decayed(parameters, gradients))
+        for gradient, m, v in zip(gradients, moments.joined, state["v"].joined, strict=True):
+            m.lerp_(gradient, 1 - self.beta1)
+            v.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
+            scale = v.sqrt().div_(math.sqrt(correction2)).add_(self.eps)
+            directions.append(torch.div(m, scale, out=scale))
+        _move(parameters, moments.apart(directions, parameters), lr / correction1)
 
 
 @OPTIMISERS.register("sgd")

@@ -254,9 +254,9 @@ class Stack:
 
     def _leave(self, loss: Tensor, done: Tensor) -> None:
         """Take replicas that are done or no longer finite out of the stack."""
-        now, finite = self.now, torch.isfinite(loss)
-        for value in now.parameters.values():
-            finite &= torch.isfinite(value.detach().reshape(len(loss), -1)).all(1)
+        now, count = self.now, loss.shape[0]
+        every = [loss.detach(), *(value.detach() for value in now.parameters.values())]
+        finite = torch.isfinite(torch.cat([value.reshape(count, -1) for value in every], 1)).all(1)
         gone = (done | ~finite).tolist()
         if not any(gone):
             return

@@ -167,19 +167,20 @@ class Trainer(Stack):
         return self.training_data.steps or -(-self.training_data.x.shape[1] // self.training.batch_size)
 
     def advance(self) -> Tensor:
-        now, losses, points = self.now, list[Tensor](), 0
-        total = torch.zeros(len(now.active), dtype=torch.float64, device=self.training_data.x.device)
+        now, losses, counts = self.now, list[Tensor](), list[int]()
         take_step, before = self._stepper(), self.epoch * self.steps
         for step, (batch, count) in enumerate(self._batches()):
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             self.progress = (before + step + 1) / (self.epochs * self.steps)
             losses.append(take_step(batch))
-            total += losses[-1] * count
-            points += count
-        self._note_step(losses, total)
+            counts.append(count)
+        every = torch.stack(losses)
+        # Summed in order, like one loss after another.
+        total = (every * every.new_tensor(counts).unsqueeze(1)).double().cumsum(0)[-1]
+        self._note_step(every, total)
         family = Held.of(now.parameters).family
         self._hold(self.model.family.after_epoch(self.model.network, family, self.epoch + 1, self.epochs))
-        return total / points
+        return total / sum(counts)
 
     def _batches(self) -> Iterator[tuple[Batch, int]]:
         """Yield the batches of an epoch, with their sizes."""
@@ -213,7 +214,8 @@ class Trainer(Stack):
                 )
             self._note_cause(loss, tried)
             del tried  # frees its matrices before the gradients are computed
-            made = torch.autograd.grad(loss.sum(), tensors, allow_unused=True, materialize_grads=True)
+            each = torch.ones_like(loss)
+            made = torch.autograd.grad(loss, tensors, each, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as
             # fast.
             gradients = [gradient.contiguous() for gradient in made]
@@ -239,18 +241,19 @@ class Trainer(Stack):
         if batch is None:
             rows = torch.arange(self.training_data.x.shape[1], device=rate.device)
             batch = rows.expand(len(now.active), -1)
-        return captured(cast(Tensor, batch))
+        return captured(cast(Tensor, batch)).clone()  # the next replay overwrites it
 
     def done(self, loss: Tensor) -> Tensor:
         self.schedule.after_epoch(self.now.schedule, self.epoch, self.epochs, loss, self.optimiser.lr)
         self._validate()
         return self.now.schedule.done
 
-    def _note_step(self, losses: Sequence[Tensor], total: Tensor) -> None:
-        """Store the first step at which a loss was not finite, for replicas whose epoch's loss is not."""
-        if torch.isfinite(total).all():
+    def _note_step(self, losses: Tensor, total: Tensor) -> None:
+        """Store the first step at which a loss ``[steps, R]`` was not finite, for replicas whose epoch's loss is
+        not."""
+        if all(map(math.isfinite, total.tolist())):
             return
-        finite = torch.isfinite(torch.stack(list(losses))).tolist()
+        finite = torch.isfinite(losses).tolist()
         for place, r in enumerate(self.now.active):
             bad = [step for step, row in enumerate(finite, 1) if not row[place]]
             if bad:

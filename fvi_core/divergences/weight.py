@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
+from fvi_core.gaussian import sum_of_squares
 from fvi_core.priors.base import Prior
 from fvi_core.registry import DIVERGENCES
 
@@ -47,7 +46,7 @@ class WeightPenalty(Divergence):
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()
         away = step.parameters.values() if mean == 0 else (v - mean for v in step.parameters.values())
-        return reduce(add, (v.square().sum(tuple(range(1, v.dim()))) for v in away)) / (2 * variance)
+        return sum_of_squares(away) / (2 * variance)
 
     def weight_prior(self, prior: Prior) -> tuple[float, float]:
         mean, variance = prior.gaussian_weights()

@@ -113,13 +113,10 @@ class Linear(Affine):
         # view.
         weight, bias = parameters[f"{self.name}.weight"], parameters[f"{self.name}.bias"]
         samples = max(a.shape[1], weight.shape[1])
-        if samples > 1 and a.shape[1] == 1:
+        if a.shape[1] == 1 < samples:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
-        operands = (weight.transpose(-1, -2), a.transpose(-1, -2), bias.unsqueeze(-1))
-        # Copied where it is expanded, as `flatten` does for several replicas: MKL rounds transposed matrices otherwise.
-        expanded = [x if x.shape[1] == samples else x.expand(-1, samples, -1, -1).contiguous() for x in operands]
-        z = product(*(x.flatten(0, 1) for x in expanded))
-        return z.unflatten(0, (-1, samples)).transpose(-1, -2)
+        z = product(_batch(weight.mT, samples), _batch(a.mT, samples), _batch(bias, samples).unsqueeze(-1))
+        return z.view(-1, samples, *z.shape[1:]).mT
 
     def _shared_inputs(self, weight: Tensor, bias: Tensor, a: Tensor) -> Tensor:
         """``[R, S, out, N]`` for weights ``[R, S, in, out]`` and inputs ``[R, 1, N, in]`` that all S samples share."""
@@ -235,6 +232,12 @@ class BatchNorm(ParametricLayer):
         if mean is None or var is None:
             var, mean = torch.var_mean(a, (2, 4, 5), correction=0)
         return (a - _on_planes(mean)) * _on_planes(torch.rsqrt(var + self.eps))
+
+
+def _batch(x: Tensor, samples: int) -> Tensor:
+    """Return ``[R, S or 1, ...]`` as ``[R S, ...]``."""
+    # Copied where it is expanded, as `flatten` does for several replicas: MKL rounds transposed matrices otherwise.
+    return (x if x.shape[1] == samples else x.expand(-1, samples, *x.shape[2:]).contiguous()).flatten(0, 1)
 
 
 def _on_planes(values: Tensor) -> Tensor:

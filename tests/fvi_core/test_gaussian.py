@@ -9,6 +9,7 @@ from fvi_core.gaussian import (
     gaussian_kl_full,
     gaussian_kl_weights,
     regularised_gaussian_kl,
+    sum_of_squares,
 )
 
 
@@ -181,3 +182,35 @@ def test_replicas_together_are_bitwise_the_same_as_alone(outputs, shared):
         one, prior = slice(r, r + 1), slice(0, 1) if shared else slice(r, r + 1)
         alone = gaussian_kl_full(mean_q[one], cov_q[one], mean_p[prior], cov_p[prior])
         assert torch.equal(together[one], alone)
+
+
+def gradients_of(function, *tensors):
+    """Values of the function, one for each replica, and its gradients, weighted differently for each replica."""
+    tensors = [tensor.clone().requires_grad_() for tensor in tensors]
+    values = function(*tensors)
+    weights = torch.arange(1, 1 + len(values)) / 3
+    return values, torch.autograd.grad((weights * values).sum(), tensors)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_sums_of_weights_have_the_bits_of_autograd(replicas):
+    generator = torch.Generator().manual_seed(replicas)
+    tensors = [torch.randn(replicas, *shape, generator=generator) for shape in ((13, 5), (5,), (1,)) * 2]
+
+    def squares(*tensors):
+        return sum(tensor.square().flatten(1).sum(1) for tensor in tensors)
+
+    def kl(prior_var, *tensors):
+        named = [dict(enumerate(each)) for each in (tensors[:3], tensors[3:])]
+        return gaussian_kl_weights(*named, 0.4, prior_var)
+
+    def each(*tensors):  # one prior for every tensor: the path that autograd differentiates
+        return kl(dict.fromkeys(range(3), 0.7), *tensors)
+
+    for ours, plain in (
+        (lambda *tensors: sum_of_squares(tensors), squares),
+        (lambda *tensors: kl(0.7, *tensors), each),
+    ):
+        (value, found), (expected, slopes) = gradients_of(ours, *tensors), gradients_of(plain, *tensors)
+        assert torch.equal(value, expected)
+        assert all(torch.equal(a, b) for a, b in zip(found, slopes, strict=True))

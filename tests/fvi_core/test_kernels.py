@@ -172,3 +172,13 @@ def test_fields_of_gradients_name_what_they_need():
         KERNELS.build({"name": "helmholtz", "field": "curl"})
     with pytest.raises(ValueError, match="rotated gradients need 2 features, found 3"):
         KERNELS.build({"name": "helmholtz"}).init(1, 3)
+
+
+def test_gradients_of_the_rbf_kernel_have_the_bits_of_autograd():
+    distances = torch.rand(2, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+    distances.diagonal(dim1=1, dim2=2).zero_()
+    ours, plain = (distances.clone().requires_grad_() for _ in range(2))
+    values, expected = KERNELS.build({"name": "rbf"}).correlation({}, ours), (plain.square() * -0.5).exp()
+    assert torch.equal(values, expected)
+    (found,), (slopes,) = (torch.autograd.grad(f.cos().sum(), x) for f, x in ((values, ours), (expected, plain)))
+    assert torch.equal(found, slopes)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from fvi_core import optimisers
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES, ScheduleState
 from fvi_core.registry import UnknownPart
 from tests.fvi_core import small
@@ -172,3 +173,20 @@ def test_unknown_names_name_the_nearest():
         UnknownPart, match="schedule 'plateau' has no hyper-parameter 'patients'; did you mean 'patience'"
     ):
         SCHEDULES.build({"name": "plateau", "patients": 3})
+
+
+def test_small_tensors_move_together_by_the_bits_of_each(monkeypatch):
+    def walked(joined):
+        monkeypatch.setattr(optimisers, "JOINED", joined)
+        optimiser, streams = OPTIMISERS.build({"name": "adam", "weight_decay": 0.1}), small.streams(R)
+        parameters = [streams.normal(4, 3), streams.normal(7).float(), streams.normal(), streams.normal(5)]
+        state = optimiser.start(parameters)
+        for step in range(5):
+            made = [g.to(p) for g, p in zip(gradients(parameters, step), parameters, strict=True)]
+            optimiser.step(parameters, made, state, RATES)
+        return parameters, len(state["m"].joined)
+
+    (alone, vectors), (together, fewer), (some, most) = walked(0), walked(2**13), walked(20)
+    assert (vectors, fewer, most) == (4, 2, 3)  # by type; 36 and 21 numbers are too many for the last
+    for one, all_, few in zip(alone, together, some, strict=True):
+        assert torch.equal(one, all_) and torch.equal(one, few)
