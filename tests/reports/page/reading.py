@@ -36,10 +36,11 @@ class Page(HTMLParser):
             self._sheet = told["data-protocol"]
         if "data-cell" in told:
             i, j = map(int, told["data-cell"].split("/"))
-            self._cell = self.cells[self._sheet, i, j] = {}
+            self._cell = self.cells[self._sheet, i, j] = {"value": ""}
+            self._line, self._open = "value", ["value"]
         if self._cell is not None and tag == "span":
             self._open.append(told.get("class", "").partition(" ")[0])
-            if self._open[-1] in ("value", "published", "difference"):
+            if self._open[-1] in ("published", "difference"):
                 self._line = self._open[-1]
                 self._cell[self._line] = ""
 
