@@ -40,6 +40,8 @@ def test_all_that_reports_depend_on_is_in_their_digest(
 ) -> None:
     state, settings = tmp_path / "state", tmp_path / "settings"
     monkeypatch.setenv("MATPLOTLIBRC", str(settings))
+    for variable in stamp.OWN_FILES:
+        monkeypatch.delenv(variable, raising=False)
 
     def now(suite: object = Suite()) -> str:
         stamp.code.cache_clear()
