@@ -1,4 +1,4 @@
-"""What was made is found again only under the same digest, and the digest changes with all that it names."""
+"""Tests of stamps: a stored result is found only under its digest, which changes with everything that it names."""
 
 from __future__ import annotations
 
