@@ -140,8 +140,10 @@ def _evaluation(config: RunConfig, one: Recorded) -> float | None:
     asked, other = config["evaluation"], one.config["evaluation"]
     same = config["dataset"]["name"] == one.config["dataset"]["name"] and asked["sets"] == other["sets"]
     same = same and asked.keys() == other.keys()  # comparisons and fits take longer than metrics
+    if not same or not one.cost.evaluation:
+        return None
     own, theirs = ((_size(each) or 0) * networks(each) * each["evaluation"]["samples"] for each in (config, one.config))
-    return one.cost.evaluation * own / theirs if one.cost.evaluation and same and own and theirs else None
+    return one.cost.evaluation * own / theirs if own and theirs else None
 
 
 def _size(config: RunConfig) -> float | None:
