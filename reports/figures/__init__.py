@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import UsageError
-from benchmarks.records import published
+from benchmarks.records import published, stamp
 from benchmarks.records.form import RecordError
 from benchmarks.records.published import Published
-from benchmarks.records.stamp import digest
 from benchmarks.suite import Suite
 from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
@@ -209,7 +208,7 @@ def _draw(
     files = tuple(stem.with_suffix(form) for form in forms)
     labels = [row.label for row in table.rows] if table else []  # all rows of the table share the looks
     stamped, depends = out / f".{stem.name}.stamp", _stamp(runs, labels, digests, options)
-    if not (stamped.exists() and stamped.read_text() == depends and all(file.exists() for file in files)):
+    if not (stamp.read(stamped, depends) and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")
         style = importlib.import_module("reports.figures.style")
         assign(labels)
@@ -232,7 +231,7 @@ def _draw(
         finally:
             style.plt.close("all")
             assign(())
-        stamped.write_text(depends)
+        stamp.write(stamped, depends, True)
     return Drawn(figure.name, files, problems=runs.problems)
 
 
@@ -240,4 +239,4 @@ def _stamp(runs: Runs, labels: Sequence[str], digests: Mapping[str, str], option
     """Return the digest of the code, and of the figure's records, rows and published numbers."""
     content = {label: [(run.file, digests[run.file]) for run in row] for label, row in runs.records.items()}
     about = [runs.figure, options, runs.published, runs.missing, runs.files, labels]
-    return digest([code(), *map(repr, about), content])
+    return stamp.digest([code(), *map(repr, about), content])

@@ -89,6 +89,9 @@ def test_figures_are_drawn_again_for_other_records_code_or_rows(
     for path in sorted(results.rglob("*.json")):
         path.touch()
     assert not drawn(), "only the content counts"
+    (stamped,) = tmp_path.rglob(".*.stamp")
+    stamped.write_bytes(b"\xff")
+    assert drawn() and not drawn(), "a damaged stamp counts as none"
     monkeypatch.setattr("reports.figures.code", lambda: "other")
     assert drawn() and not drawn()
     assert drawn(Row("MAP", None, "MAP")) and not drawn(Row("MAP", None, "MAP"))
