@@ -52,8 +52,8 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
         return Hours(len(done), spent / 3600, device=device)
     training: dict[str, list[float]] = defaultdict(list)
     evaluation: dict[str, list[float]] = defaultdict(list)
-    sought = {_kind(config) for config in lacking}
-    for config, run in (each for each in done if _kind(each[0]) in sought):  # keys take long
+    sought = {_method_and_data(config) for config in lacking}
+    for config, run in (each for each in done if _method_and_data(each[0]) in sought):  # keys take long
         for costs, key, value in zip((training, evaluation), (stack_key(config), kind_key(config)), run.seconds):
             if value is not None:
                 costs[key].append(value)
@@ -68,8 +68,8 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
     return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, device)
 
 
-def _kind(config: RunConfig) -> tuple[str, str]:
-    """Return what runs of one stack key have in common, among other settings."""
+def _method_and_data(config: RunConfig) -> tuple[str, str]:
+    """Return method and data set: equal for equal stack keys, and found much faster than these."""
     return config["method"], config["dataset"]["name"]
 
 
