@@ -19,6 +19,7 @@ from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.sweep.groups import RunGroup
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.similar import SIMILAR, Cost, Recorded, similar, stops_early
+from benchmarks.sweep.threads import threads
 from fvi_core.telling import duration
 
 LONGEST = 24 * 3600.0  # longest sweep, in seconds, that starts on this machine without confirmation
@@ -118,7 +119,7 @@ class Known:
 
     def __init__(self, store: Store, state: Path | str) -> None:
         self.store, self.state = store, state
-        self.cpu, self.device, self.threads = provenance.cpu(), provenance.expected_device(), 1
+        self.cpu, self.device, self.threads = provenance.cpu(), provenance.expected_device(), threads()
         self._records: dict[Path, list[Recorded]] = {}
 
     def cost(self, config: RunConfig, same: Sequence[RunConfig], stack: int) -> Cost | None:
@@ -193,7 +194,7 @@ class Known:
         """Return what a record says of costs, or None: it has no time, or was made on another kind of device."""
         about, planned = record["provenance"], record["config"]["parts"]["training"].get("epochs")
         training, made = _number(about, "seconds"), _number(about, "epochs")
-        if training is None or about.get("device") != self.device or about.get("threads") != self.threads:
+        if training is None or about.get("device") != self.device or about.get("threads") != 1:
             return None
         own = training * min(1.0, _number(about, "busy") or 1.0) + (_number(about, "fit_seconds") or 0.0)
         cost = Cost(own, _number(about, "evaluate_seconds"), RECORDS)

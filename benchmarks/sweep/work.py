@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,11 @@ from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
 from benchmarks.suite import resolve
 from benchmarks.sweep.groups import Outcomes, PlannedRun, Report, RunGroup, RunOutcome
+from benchmarks.sweep.threads import limited
 from fvi_core import plugins
 from fvi_core.printing import message
 
 FREE, HELD, OVER = "free", "held", "over"
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LogError(BenchmarkError):
@@ -79,7 +78,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
         making = _Making(group, claims)
         try:
             plugins.load()  # before any look-up of metrics
-            with one_thread():
+            with limited():
                 mine = making.claim_all()
                 if mine:
                     report(0.0, "")
@@ -109,33 +108,6 @@ def reason_of(error: BaseException) -> str:
     """Return an exception in one line."""
     text = message(error)
     return text if isinstance(error, BenchmarkError) else ": ".join(filter(None, (type(error).__name__, text)))
-
-
-@contextlib.contextmanager
-def environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables within this context."""
-    before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit numerical libraries to one thread: the last digits of sums depend on the number of threads."""
-    torch = sys.modules.get("torch")
-    used = torch.get_num_threads() if torch else None
-    with environment(dict.fromkeys(THREAD_VARIABLES, "1")):
-        if torch:
-            torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            if torch and used:
-                torch.set_num_threads(used)
 
 
 class _Making:

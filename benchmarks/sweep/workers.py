@@ -24,7 +24,8 @@ from benchmarks.state.checkpoints import request_stop
 from benchmarks.state.claims import ClaimError
 from benchmarks.sweep.groups import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
-from benchmarks.sweep.work import environment, settle, work
+from benchmarks.sweep.threads import environment, threads
+from benchmarks.sweep.work import settle, work
 
 GRACE = 10.0  # seconds that a stopped worker has to release its claims
 SAVE = signal.SIGUSR2  # signal that clusters send before a time limit: save a checkpoint, then end
@@ -54,7 +55,7 @@ class Worker:
 
 
 class Workers:
-    """Pool of ``count`` processes (default: one per GPU, else one per core), each of which sees one GPU.
+    """Pool of ``count`` processes (default: one per GPU, else as many as cores allow), each of which sees one GPU.
 
     A worker that dies at most ``moment`` seconds before this process receives a stop was stopped too: no failure.
     ``stopped``: keys of the runs in training when the workers were stopped.
@@ -64,7 +65,7 @@ class Workers:
         if count is not None and count < 1:
             raise UsageError(f"--workers is {count}, expected 1 or more")
         self.devices = available_devices() if devices is None else devices
-        self.count, self.moment = count or len(self.devices) or available_cores(), moment
+        self.count, self.moment = count or len(self.devices) or max(1, available_cores() // threads()), moment
         self.workers: list[Worker] = []
         self.stopped: set[str] = set()
 

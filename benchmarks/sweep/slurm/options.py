@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.errors import UsageError, unknown
 from benchmarks.records.config import is_large
 from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.threads import threads
 
 SHORT = 20  # small runs per array task, by default
 FILE = "slurm.toml"
@@ -52,7 +53,7 @@ class Options:
     @property
     def workers(self) -> int:
         """Number of runs that an array task trains at once."""
-        return self.gpus or self.cpus
+        return self.gpus or max(1, self.cpus // threads())
 
     @property
     def on_gpu(self) -> bool:

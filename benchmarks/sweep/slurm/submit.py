@@ -15,16 +15,20 @@ from benchmarks.sweep.slurm import jobs, queue, snapshot
 from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX, SubmissionError
 from benchmarks.sweep.slurm.loop import Loop
 from benchmarks.sweep.slurm.options import Options
-from benchmarks.sweep.work import THREAD_VARIABLES
+from benchmarks.sweep.threads import LIBRARIES, VARIABLE, threads
 from fvi_core.printing import message
 
 ENVIRONMENT = {  # one thread a process, freed memory held between steps, and no waiting for a network that nodes lack
-    **dict.fromkeys(THREAD_VARIABLES, "1"),
+    **dict.fromkeys(LIBRARIES, "1"),
     "MALLOC_TRIM_THRESHOLD_": "2000000000",
     "MALLOC_MMAP_THRESHOLD_": "33554432",
     "FVI_OFFLINE": "1",
 }
-EXPORTS = [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
+
+
+def exports() -> list[str]:
+    """Return the lines of an array task's script that set its environment. Raises UsageError."""
+    return [f"export {name}={value}" for name, value in {**ENVIRONMENT, VARIABLE: threads()}.items()]
 
 
 def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
@@ -42,7 +46,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
     jobs.write(folder, todo)
     try:
         executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
-        executor.update_parameters(**options.parameters(PREFIX + folder.name, [*EXPORTS, *copied]))
+        executor.update_parameters(**options.parameters(PREFIX + folder.name, [*exports(), *copied]))
         limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
         with executor.batch():
             made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
@@ -70,7 +74,7 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
 
     folder, tasks = state / FOLDER / "SUBMISSION", options.array(todo)
     copied = [f"# PYTHONPATH: the code as it is now, copied into {state / 'snapshots'}"] if options.snapshot else []
-    asked = options.parameters(f"{PREFIX}SUBMISSION", [*EXPORTS, *copied])
+    asked = options.parameters(f"{PREFIX}SUBMISSION", [*exports(), *copied])
     command = f"{options.python or shlex.quote(sys.executable)} -u -m submitit.core._submit {folder / 'logs'}"
     script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **asked)
     each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
