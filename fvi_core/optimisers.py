@@ -106,12 +106,18 @@ class Adam(Optimiser):
         correction1, correction2 = 1 - self.beta1 ** state["t"], 1 - self.beta2 ** state["t"]
         moments: Moments = state["m"]
         directions, gradients = list[Tensor](), moments.join(self._decayed(parameters, gradients))
+        rates = lr / correction1
         for gradient, m, v in zip(gradients, moments.joined, state["v"].joined, strict=True):
             m.lerp_(gradient, 1 - self.beta1)
             v.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
             scale = v.sqrt().div_(math.sqrt(correction2)).add_(self.eps)
-            directions.append(torch.div(m, scale, out=scale))
-        _move(parameters, moments.apart(directions, parameters), lr / correction1)
+            direction = torch.div(m, scale, out=scale)
+            directions.append(direction.mul_(rates) if len(rates) == 1 else direction)  # of several, in _move
+        apart = moments.apart(directions, parameters)
+        if len(rates) == 1:
+            torch._foreach_sub_(parameters, apart)
+        else:
+            _move(parameters, apart, rates)
 
 
 @OPTIMISERS.register("sgd")

@@ -214,7 +214,7 @@ class Trainer(Stack):
                 )
             self._note_cause(loss, tried)
             del tried  # frees its matrices before the gradients are computed
-            each = torch.ones_like(loss)
+            each = torch.ones_like(loss) if len(loss) > 1 else None  # None, for one number, is faster
             made = torch.autograd.grad(loss, tensors, each, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as
             # fast.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.families.base import Family, FitData, Functions, NotSupported
-from fvi_core.gaussian_process import log_marginal_likelihood, posterior
+from fvi_core.gaussian_process import log_evidence, posterior
 from fvi_core.held import Held
 from fvi_core.kernels import Kernel
 from fvi_core.likelihoods import Likelihood
@@ -53,7 +53,7 @@ class ExactGP(Family):
             raise NotSupported(
                 f"family {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
             )
-        return log_marginal_likelihood(kernel, parameters, variance, x, y)
+        return log_evidence(kernel, parameters, variance, x, y)
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
         variance = self._noise_variance(fitting.likelihood, Held.of(parameters).likelihood).detach()

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import fvi_core.kernels  # noqa: F401  (registers its parts)
-from fvi_core.gaussian_process import fit_kernel, log_marginal_likelihood, posterior
+from fvi_core.gaussian_process import fit_kernel, log_evidence, log_marginal_likelihood, posterior
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS
 from fvi_core.telling import listening
@@ -110,14 +110,14 @@ def plain_likelihood(kernel, params, noise, x, y):
         ("rbf", 80, None),
     ],
 )
-def test_training_gives_the_bits_of_autograd(kernel, d, outputs):
+def test_gradients_in_closed_form_are_those_of_autograd(kernel, d, outputs):
     made, own = KERNELS.build({"name": kernel}), outputs == "own noise"
     if made.vector and outputs != 2:
         pytest.skip("a process of vectors has vectors for targets, and one noise for their numbers")
     x, y, noise = data(replicas=2, n=41, d=d, outputs=2 if own else outputs)
     noise = noise if own else noise.flatten(1)[:, 0]
     found = []
-    for likelihood in (log_marginal_likelihood, plain_likelihood):
+    for likelihood in (log_evidence, log_marginal_likelihood, plain_likelihood):
         params = made.init(2, d, x) | {"noise": noise.log()}
         params = {name: value.clone().requires_grad_() for name, value in params.items()}
         descent, values = torch.optim.Adam(params.values(), 0.05), []
@@ -129,16 +129,30 @@ def test_training_gives_the_bits_of_autograd(kernel, d, outputs):
             descent.step()
         found.append([*values, *params.values()])
     assert found[0][0].isfinite().all()
-    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(*found[1:], strict=True)), "priors are fitted to the last bit"
+    torch.testing.assert_close(*found[:2], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("outputs", [None, 2, "own noise"])
+def test_gradients_of_targets_and_noise_are_those_of_autograd(outputs):
+    own = outputs == "own noise"
+    x, y, noise = data(outputs=2 if own else outputs)
+    noise, found = noise if own else noise.flatten(1)[:, 0].contiguous(), []
+    for likelihood in (log_evidence, plain_likelihood):
+        given = [each.clone().requires_grad_() for each in (y, noise)]
+        value = likelihood(RBF, parameters(), given[1], x, given[0])
+        found.append(torch.autograd.grad(value @ torch.tensor([1.0, -3.0], dtype=torch.float64), given))
+    torch.testing.assert_close(*found)
 
 
 def test_a_covariance_that_is_not_positive_definite_is_nan_for_its_replica_alone():
     x, y, _ = data()
     params = {name: value.requires_grad_() for name, value in parameters().items()}
-    evidence = log_marginal_likelihood(RBF, params, torch.tensor([-5.0, 0.1]), x, y)
-    assert evidence.isnan().tolist() == [True, False]
-    for gradient in torch.autograd.grad(evidence.sum(), list(params.values())):
-        assert gradient[0].isnan().all() and gradient[1].isfinite().all()
+    for likelihood in (log_evidence, log_marginal_likelihood):
+        found = likelihood(RBF, params, torch.tensor([-5.0, 0.1]), x, y)
+        assert found.isnan().tolist() == [True, False]
+        for gradient in torch.autograd.grad(found.sum(), list(params.values())):
+            assert gradient[0].isnan().all() and gradient[1].isfinite().all()
 
 
 def process_samples(replicas, n, lengthscale, noise, seed=0):
