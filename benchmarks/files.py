@@ -133,7 +133,7 @@ def read(path: Path | str, most: int = MOST) -> bytes:
         os.close(handle)
 
 
-def sha256(path: Path | str) -> str:
+def digest_or_reason(path: Path | str) -> str:
     """Return the SHA-256 of a regular file, or the reason why it cannot be read."""
     try:
         return hashlib.sha256(read(path)).hexdigest()

@@ -115,7 +115,7 @@ class Records:
     @cached_property
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 of every file, or why it cannot be read, at the first call."""
-        return {file: files.sha256(self.store.root / file) for file in self._files}
+        return {file: files.digest_or_reason(self.store.root / file) for file in self._files}
 
     @property
     def files(self) -> list[str]:

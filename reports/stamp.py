@@ -21,7 +21,8 @@ SETTINGS = ("MATPLOTLIBRC", "~/.config/matplotlib/matplotlibrc", "matplotlibrc")
 @cache
 def code() -> str:
     """Return the digest of this project's files, the installed packages, and matplotlib's settings."""
-    settings = [files.sha256(Path(os.environ.get(name, name)).expanduser()) for name in SETTINGS]
+    chosen = [Path(os.environ.get(name, name)).expanduser() for name in SETTINGS]
+    settings = [files.digest_or_reason(path / "matplotlibrc" if path.is_dir() else path) for path in chosen]
     return stamp.digest([stamp.code("fvi_core", "datasets", "benchmarks", "reports"), settings])
 
 

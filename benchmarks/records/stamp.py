@@ -34,7 +34,7 @@ def code(*rooms: str, root: Path = ROOT) -> str:
     found = (path for room in rooms for path in (root / room).rglob("*") if path.is_file())
     own = sorted(path for path in found if not PASSED_OVER & set(path.relative_to(root).parts))
     packages = {each.name for place in sys.path for each in Path(place).glob("*.dist-info")}
-    content = [(path.relative_to(root).as_posix(), files.sha256(path)) for path in own]
+    content = [(path.relative_to(root).as_posix(), files.digest_or_reason(path)) for path in own]
     return digest([sys.version, sorted(packages), content])
 
 

@@ -37,4 +37,4 @@ def keep(out: Path, digest: str, names: Sequence[str], problems: Sequence[str]) 
 
 
 def _with_files(out: Path, digest: str, names: Sequence[str]) -> str:
-    return stamp.digest([digest, [(name, files.sha256(out / name)) for name in names]])
+    return stamp.digest([digest, [(name, files.digest_or_reason(out / name)) for name in names]])

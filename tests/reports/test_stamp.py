@@ -60,6 +60,8 @@ def test_all_that_reports_depend_on_is_in_their_digest(
         lambda: monkeypatch.setattr(stamps, "code", lambda *rooms: f"{rooms}"),
         lambda: settings.write_text("font.size: 10"),
         lambda: settings.write_text("font.size: 20"),
+        lambda: settings.unlink() or settings.mkdir() or (settings / "matplotlibrc").write_text("font.size: 25"),
+        lambda: (settings / "matplotlibrc").write_text("font.size: 30"),
     ):
         change()
         seen.append(now())
