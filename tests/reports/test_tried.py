@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from benchmarks.records import published
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
+from reports.aggregate import aggregate
 from reports.cli import build
 from reports.page.book import Book
 from reports.page.site import write as write_site
@@ -60,6 +62,30 @@ def test_the_committed_page_is_what_the_committed_records_give(tmp_path: Path) -
             place.symlink_to(ROOT / name)
     text = page(Suite(), Records(tmp_path / "results"))
     assert FILE.read_text(encoding="utf-8") == text, f"docs/causes.md is not current; renew it: {RENEW}"
+
+
+def test_divergences_of_pequignot2020_differ_by_the_entropies_that_they_subtract() -> None:
+    records = Records(ROOT / "results")
+    divergences, entropies = (aggregate(Suite().table(f"pequignot2020-{n}"), "paper", records).flat for n in "41")
+    entropy = {(each.row.label, each.column.cell.dataset, each.column.cell.condition): each for each in entropies}
+    found = {}
+    for cell in filter(lambda cell: cell.published and cell.n > 1, divergences):
+        space, pair = cell.column.cell.condition.split(";")
+        first = "HMC" if pair.startswith("pair=HMC") else cell.row.label
+        subtracted = entropy[first, cell.column.cell.dataset, space]
+        away = [cell.mean - cell.published.mean]
+        away.append(away[0] + subtracted.mean - subtracted.published.mean)
+        errors = [
+            [cell.stderr, cell.published.stderr],
+            [cell.stderr, cell.published.stderr, subtracted.published.stderr],
+        ]
+        names = cell.row.label, cell.column.label
+        found[names] = [size / math.hypot(*(e or 0 for e in error)) for size, error in zip(away, errors, strict=True)]
+    named = [(method, column) for each in load() if "cross term" in each.tried for column in each.columns
+             for method in each.methods]  # fmt: skip
+    assert len(found) == 60 and len(named) == 8
+    assert all(abs(before) > 2.6 > 1.5 > abs(after) for before, after in map(found.__getitem__, named))
+    assert [sum(abs(size) > 2.6 for size in sizes) for sizes in zip(*found.values())] == [14, 4]
 
 
 def test_a_differing_cell_has_its_readings_and_experiments(records: Records) -> None:
