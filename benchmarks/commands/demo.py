@@ -96,7 +96,7 @@ def _meaning(found: Sequence[verify.Remade]) -> str:
     if not found:
         return "Nothing was trained."
     equal = sum(one.verdict == verify.EQUAL for one in found)
-    then, now = found[0].cpus
+    then, now = found[0].machines
     machines = f"Records: {then}; here: {now}."
     if equal == len(found):
         return f"Every metric of {_runs(equal)}, shown or not, agrees to the last bit. {machines}"

@@ -119,7 +119,7 @@ def comparison_text(found: list[verify.Remade]) -> str:
         config = one.record["config"]
         size = "" if one.verdict in (verify.EQUAL, verify.FAILED) else f"{one.difference:.1e}"
         what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
-        pairs = zip((one.record, one.again or one.record), one.cpus)
+        pairs = zip((one.record, one.again or one.record), one.machines)
         made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
         named = one.record["key"], method_of(config), config["dataset"]["name"]
         rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
@@ -130,7 +130,8 @@ def comparison_text(found: list[verify.Remade]) -> str:
     lines.append(f"{len(found)} records: {counts_text(counts)}")
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
-            "Numbers differ only from records of another model of processor, or of one whose exact model they do not "
-            "name. The cause may be rounding that training amplifies; this comparison does not show it."
+            "Numbers differ only from records of another model of processor or number of threads, or of a processor "
+            "whose exact model they do not name. The cause may be rounding that training amplifies; this comparison "
+            "does not show it."
         )
     return "\n".join(lines)

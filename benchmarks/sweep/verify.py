@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "
 
 @dataclass(frozen=True)
 class Remade:
-    """A record beside its repetition. difference: the largest relative one, and where; cpus: of both."""
+    """A record beside its repetition. difference: the largest relative one, and where; machines: of both."""
 
     record: Record
     again: Record | None
@@ -39,15 +39,20 @@ class Remade:
     reason: str = ""
 
     @property
-    def cpus(self) -> tuple[str, str]:
-        """Processors of the record and its repetition."""
+    def machines(self) -> tuple[str, str]:
+        """Processor of the record and of its repetition, with the number of threads where that is not 1."""
         after = self.again["provenance"] if self.again else {"cpu": provenance.cpu()}
-        return str(self.record["provenance"].get("cpu", "not known")), str(after.get("cpu", "not known"))
+        return _machine(self.record["provenance"]), _machine(after)
 
     @property
     def alarming(self) -> bool:
-        """Whether the numbers should have agreed: some are missing, or differ on the same processor."""
-        return self.verdict == FAILED or (self.verdict == DIFFERENT and self.cpus[0] == self.cpus[1])
+        """Whether the numbers should have agreed: some are missing, or differ on the same machine."""
+        return self.verdict == FAILED or (self.verdict == DIFFERENT and self.machines[0] == self.machines[1])
+
+
+def _machine(about: Mapping[str, Any]) -> str:
+    threads = about.get("threads", 1)
+    return f"{about.get('cpu', 'not known')}{f', {threads} threads' if threads != 1 else ''}"
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int]:

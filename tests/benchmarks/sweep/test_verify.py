@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.commands import upkeep
 from benchmarks.errors import UsageError
+from benchmarks.records import provenance
 from benchmarks.sweep import verify
 from tests.benchmarks import fakes
 
@@ -48,14 +49,14 @@ def test_another_number_is_seen_with_its_size(store, times, verdict):
     assert found.of == "digits accuracy" and found.alarming == (verdict == "different")
 
 
-def test_another_processor_excuses_a_difference(store):
-    changed(store, fakes.config(1), times=1.01, about={"cpu": "some other (family 1, model 2)"})
+@pytest.mark.parametrize(("about", "told"), [
+    ({"cpu": "some other (family 1, model 2)"}, "some other (family 1, model 2)"),
+    ({"threads": 2}, f"{provenance.cpu()}, 2 threads"),
+])  # fmt: skip
+def test_another_machine_excuses_a_difference(store, about, told):
+    changed(store, fakes.config(1), times=1.01, about=about)
     found = again(store, [fakes.config(1)])
-    assert (
-        found[0].verdict == "different"
-        and not found[0].alarming
-        and found[0].cpus[0] == "some other (family 1, model 2)"
-    )
+    assert found[0].verdict == "different" and not found[0].alarming and found[0].machines[0] == told
     assert "another model of processor" in upkeep.comparison_text(found)
 
 
