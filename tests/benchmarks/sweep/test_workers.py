@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks.errors import UnknownName, UsageError
 from benchmarks.records.config import run_key
 from benchmarks.state.claims import Claims, Holder, _process
 from benchmarks.state.failures import Failures
-from benchmarks.sweep import begin, threads, work, workers
+from benchmarks.sweep import begin, work
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.stopping import stoppable
@@ -368,36 +367,3 @@ def test_cores_are_physical_and_within_the_quota(tmp_path):
     assert available_cores(none, tmp_path / "quota") == 1
     (tmp_path / "quota").write_text("max 100000\n")
     assert available_cores(none, tmp_path / "quota") == len(os.sched_getaffinity(0))
-
-
-@pytest.mark.parametrize("chosen", ["", "2"])
-def test_threads_are_set_and_put_back(monkeypatch, chosen):
-    before = torch.get_num_threads()
-    monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    monkeypatch.setenv(threads.VARIABLE, chosen)
-    torch.set_num_threads(3)
-    try:
-        with threads.limited():
-            assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == (chosen or "1")
-            assert torch.get_num_threads() == int(chosen or 1)
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
-    assert os.environ["OMP_NUM_THREADS"] == "5" and "MKL_NUM_THREADS" not in os.environ
-
-
-def test_workers_of_several_threads_share_the_cores(monkeypatch):
-    monkeypatch.setattr(workers, "available_cores", lambda: 8)
-    counts = []
-    for chosen in ("1", "3", "9"):
-        monkeypatch.setenv(threads.VARIABLE, chosen)
-        counts.append((Workers(devices=()).count, Options(cpus=8).workers, Workers(devices=("0", "1")).count))
-    assert counts == [(8, 8, 2), (2, 2, 2), (1, 1, 2)]
-
-
-@pytest.mark.parametrize("chosen", ["0", "-1", "two", "1.5"])
-def test_an_invalid_number_of_threads_is_named(monkeypatch, chosen):
-    monkeypatch.setenv(threads.VARIABLE, chosen)
-    with pytest.raises(UsageError, match=f"FVI_THREADS is '{chosen}', expected a number of threads, 1 or more"):
-        threads.threads()
