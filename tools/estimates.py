@@ -25,7 +25,7 @@ from benchmarks.records.store import Store
 from benchmarks.sweep.estimate import Known, low
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.sweep.similar import Recorded, passes, similar
-from benchmarks.sweep.work import one_thread
+from benchmarks.sweep.threads import limited
 from datasets import DataNotFound
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
     for same, seconds, guess in found[: options.largest]:
         config, own = same[0].config, 0.0
         if options.measure:
-            with suppress(DataNotFound), one_thread():
+            with suppress(DataNotFound), limited():
                 own = measured(same, options.measure)
                 here.append((own, guess))
         named = method_of(config), config["dataset"]["name"], config["protocol"], str(len(same))
