@@ -94,3 +94,12 @@ def test_titles_in_several_lines_have_lines_of_like_length() -> None:
     assert style.wrapped(figure, words, 8, 1.75)[-1] == "1"
     lines = style.balanced(figure, words, 8, 1.75)
     assert len(lines) == 2 and " ".join(lines) == words and len(lines[1]) > 5
+
+
+def test_saving_leaves_the_legend_its_place(tmp_path: Path) -> None:
+    figure, axes = style.panels(3, 3, 2.0)
+    style.legend(figure, {f"line {i}": axis.plot([0, i])[0] for i, axis in enumerate(axes)})
+    style.head(figure, "Title", "protocol short, n = 1")
+    style.save(figure, [tmp_path / "a.pdf", tmp_path / "b.png"])
+    above = figure.legends[0].get_window_extent().transformed(figure.transFigure.inverted()).y1
+    assert all(axis.get_position().y0 > above for axis in axes)
