@@ -23,7 +23,7 @@ from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
 
-ROUNDING = 1e-7  # relative differences up to this come from the order of operations, which fits amplify (GP: 2e-8)
+ROUNDING = 1e-9  # relative differences up to this come from the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
 
 
