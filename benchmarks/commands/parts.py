@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.commands.inspection import columns
 from benchmarks.errors import unknown
-from benchmarks.records.hyperparameters import NAMED, NAMELESS, describe, known, remembered
+from benchmarks.records.hyperparameters import NAMED, NAMELESS, describe, known, load_parts, remembered
 from fvi_core import plugins
 from fvi_core.registry import REGISTRIES
 
@@ -76,18 +76,32 @@ def _fitting(kind: str | None, name: str | None) -> list[str]:
 
 def about() -> dict[str, dict[str, str]]:
     """Return the first sentence or line of every part's docstring, by kind and name."""
-    found = {kind: dict(parts) for kind, parts in _looked_up()["about"].items()}
-    for kind, registry in REGISTRIES.items():
-        for part, cls in registry.classes.items():
-            if part not in known()[kind]:
-                from benchmarks.experiment.misfits import first_line  # only plug-ins need it
+    own = {
+        kind: {part: _first_line(cls) for part, cls in registry.classes.items() if part not in known()[kind]}
+        for kind, registry in REGISTRIES.items()
+    }
+    return {kind: parts | own[kind] for kind, parts in _first_lines().items()}
 
-                found.setdefault(kind, {})[part] = first_line(cls)
-    return found
+
+@cache
+def _first_lines() -> dict[str, dict[str, str]]:
+    def look() -> dict[str, dict[str, str]]:
+        load_parts()
+        return {
+            kind: {part: _first_line(registry.classes[part]) for part in known()[kind]}
+            for kind, registry in REGISTRIES.items()
+        }
+
+    return remembered("about", look)
+
+
+def _first_line(cls: type) -> str:
+    text = (cls.__dict__.get("__doc__") or "").strip()
+    return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 
 
 def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    found = [tuple(names) for names in _looked_up()["fits"]]
+    found = [tuple(names) for names in _known_triples()]
     if any(part not in known()[kind] for kind in FITTING for part in REGISTRIES[kind].classes):
         from benchmarks.experiment.misfits import own_triples  # loads torch
 
@@ -96,14 +110,13 @@ def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
 
 
 @cache
-def _looked_up() -> dict[str, Any]:
-    return remembered("fits", _look_up)
+def _known_triples() -> list[list[str]]:
+    def look() -> list[tuple[str, str, str]]:
+        from benchmarks.experiment.misfits import every_triple  # loads torch
 
+        return every_triple()
 
-def _look_up() -> dict[str, Any]:
-    from benchmarks.experiment.misfits import table  # loads torch
-
-    return table()
+    return remembered("fits", look)
 
 
 def _short(words: str, length: int = 100) -> str:

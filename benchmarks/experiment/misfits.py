@@ -127,14 +127,10 @@ class Trial(Divergence):
         return getattr(self.divergence, name)
 
 
-def table() -> dict[str, Any]:
-    """Return the first docstring line of every part, and the families, divergences and priors that fit each other."""
+def every_triple() -> list[tuple[str, str, str]]:
+    """Return the `triples` of this project's own parts."""
     look()  # imports the registered parts
-    about = {
-        kind: {name: first_line(registry.classes[name]) for name in known()[kind]}
-        for kind, registry in REGISTRIES.items()
-    }
-    return {"about": about, "fits": triples(*(list(known()[kind]) for kind in ("family", "divergence", "prior")))}
+    return triples(*(list(known()[kind]) for kind in ("family", "divergence", "prior")))
 
 
 def triples(families: Iterable[str], divergences: Iterable[str], priors: Iterable[str]) -> list[tuple[str, str, str]]:
@@ -155,12 +151,6 @@ def _misfit_of(names: tuple[str, str, str], task: str) -> str:
         return misfit(resolve(TINY | spec | {"likelihood": {"name": LIKELIHOODS[task]}}), task)
     except ValueError as error:  # a hyper-parameter without a default
         return str(error)
-
-
-def first_line(cls: type) -> str:
-    """Return the first sentence or line of a part's docstring; empty without one."""
-    text = (cls.__dict__.get("__doc__") or "").strip()
-    return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 
 
 def own_parts() -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.collections import Collection
 from matplotlib.container import Container
 from matplotlib.figure import Figure as Canvas
-from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.layout_engine import ConstrainedLayoutEngine, LayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
@@ -272,20 +272,25 @@ def save(figure: Canvas, files: Sequence[Path]) -> None:
     """Write a figure to every file, the same bytes for the same records, and close it."""
     engine = figure.get_layout_engine()
     assert engine is not None
-    figure.set_layout_engine("none")  # matplotlib would lay it out once more, without the place of the legend
-    for file in files:
-        if file.suffix == ".csv":
-            points.write(figure, file)
-        elif file.suffix == ".txt":
-            file.write_text(caption(figure) + "\n", encoding="utf-8")
-        else:
-            form, drawn = file.suffix[1:], io.BytesIO()  # in memory first: some formats fail oddly on a full disk
-            dpi = SCREEN if form == "svg" else plt.rcParams["savefig.dpi"]  # resolution of images inside the file
-            figure.dpi = get_registered_canvas_class(form)(figure).fixed_dpi or dpi
-            engine.execute(figure)
-            figure.savefig(drawn, format=form, metadata=UNDATED.get(file.suffix, {}), dpi=dpi)
-            data = drawn.getvalue()
-            if form == "svg":  # hundredths of a point are finer than any screen or printer
-                data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(rb"\1", path[0]), data)
-            file.write_bytes(data)
+    with plt.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # matplotlib would lay it out once more, without the place of the legend
+        for file in files:
+            _write(figure, file, engine)
     plt.close(figure)
+
+
+def _write(figure: Canvas, file: Path, engine: LayoutEngine) -> None:
+    if file.suffix == ".csv":
+        points.write(figure, file)
+    elif file.suffix == ".txt":
+        file.write_text(caption(figure) + "\n", encoding="utf-8")
+    else:
+        form, drawn = file.suffix[1:], io.BytesIO()  # in memory first: some formats fail oddly on a full disk
+        dpi = SCREEN if form == "svg" else plt.rcParams["savefig.dpi"]  # resolution of images inside the file
+        figure.dpi = get_registered_canvas_class(form)(figure).fixed_dpi or dpi
+        engine.execute(figure)
+        figure.savefig(drawn, format=form, metadata=UNDATED.get(file.suffix, {}), dpi=dpi)
+        data = drawn.getvalue()
+        if form == "svg":  # hundredths of a point are finer than any screen or printer
+            data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(rb"\1", path[0]), data)
+        file.write_bytes(data)

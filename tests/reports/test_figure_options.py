@@ -267,7 +267,7 @@ def test_the_regularised_divergence_is_that_of_the_objective() -> None:
     ours = regularised_kl(mean, covariances[0], np.zeros(6), covariances[1], 1e-3)
     given = [torch.tensor(each)[None, None] for each in (mean, covariances[0], np.zeros(6), covariances[1])]
     assert ours == pytest.approx(regularised_gaussian_kl(*given, 1e-3).item(), rel=1e-8)
-    few_points, more = estimates("Matern 1/2", 1e-10, (5, 50), 0)
+    ((few_points, more),) = estimates("Matern 1/2", [1e-10], (5, 50), 0)
     assert 0 < few_points < more
 
 
