@@ -55,11 +55,12 @@ def passes(config: RunConfig) -> int:
 
 
 def draws(config: RunConfig) -> int:
-    """Return the number of networks that one member evaluates in a step: 1 for chains and families without draws."""
+    """Return the number of networks that one member evaluates in a step, for the likelihood or the divergence: 1 for
+    chains and families without draws."""
     training, family = config["parts"]["training"], config["parts"].get("family") or {}
     if not training.get("epochs") or (family.get("base") or family).get("name") in SINGLE:
         return 1
-    return training.get("samples") or 1
+    return max(training.get("samples") or 1, (config["parts"].get("divergence") or {}).get("draws") or 1)
 
 
 def context_points(context: dict[str, Any], batch: int) -> int:

@@ -164,6 +164,9 @@ def test_the_work_of_a_step_is_its_fixed_cost_and_that_of_its_points_draws_and_n
     passing = 3 * 120 * size
     assert work(config) == (STEP + passing, 13)
     assert work(config, stack=4) == (STEP / 4 + passing, 13), "a stack has one fixed cost"
+    config["parts"]["divergence"] = {"name": "spectral_kl", "draws": 6}
+    assert work(config) == (STEP + 2 * passing, 13), "a divergence may draw more networks than the likelihood"
+    config["parts"]["divergence"] = None
     config["parts"]["family"] = {"name": "ensemble", "base": {"name": "mean_field"}, "size": 5}
     assert work(config) == (STEP + 5 * passing, 13)
     config["parts"]["context"] = {
