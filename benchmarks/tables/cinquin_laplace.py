@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from benchmarks.tables.cinquin import varied
 from benchmarks.tables.cinquin_candidates import LARGE, SMALL, candidate
-from benchmarks.tables.recipes import Parts, Recipe
+from benchmarks.tables.recipes import Parts, Recipe, merge
 from benchmarks.tables.spec import Row
 
-READINGS: dict[str, Parts] = {
+_CHOSEN_BY: dict[str, Parts] = {
     "validation, expected log-likelihood": {},
     "validation, predictive log-likelihood": {"fit": {"criterion": "predictive"}},
     "evidence": {"fit": {"precision": "evidence", "criterion": "predictive"}},
+}
+READINGS = _CHOSEN_BY | {
+    f"relu, {label}": merge({"network": {"activation": "relu"}}, parts) for label, parts in _CHOSEN_BY.items()
 }
 PATIENT = "ten times the patience"
 
