@@ -11,8 +11,10 @@ import pytest
 from benchmarks import tables
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
+from benchmarks.records.provenance import ROOT
+from benchmarks.suite import Suite
 from reports import causes
-from reports.aggregate import aggregate
+from reports.aggregate import CellResult, aggregate
 from reports.causes import Cause, load, shown
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
@@ -61,3 +63,25 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(BenchmarkError, match="expected the columns paper,tables,method|line 2: shown_by is empty"):
         load(file)
+
+
+def test_another_candidate_counts_only_where_every_cell_of_its_data_set_agrees() -> None:
+    """Of several candidates one agrees with a single number by chance more easily than with three."""
+    suite, records = Suite(), Records(ROOT / "results")
+
+    def cells(table: str) -> list[CellResult]:
+        return [cell for row in aggregate(suite.table(table), "paper", records).cells for cell in row]
+
+    candidates = [cell for name in suite.table_names() if name.endswith("-candidates") for cell in cells(name)]
+    for cause in load():
+        if not cause.shown_by.endswith("-candidates"):
+            continue
+        (number,) = cause.tables
+        own = cells(f"{cause.paper}-{number}")
+        counted = shown(own, cause.paper, number, suite, records)
+        sets = {cell.column.cell.dataset for cell in own
+                if cell.published and counted.get(cell.published.key) == cause}  # fmt: skip
+        assert sets, cause
+        for cell in candidates:
+            if cell.row.label == cause.row and cell.column.cell.dataset in sets:
+                assert cell.outcome is not None and not cell.outcome.differs, (cause.row, cell.column.cell)
