@@ -101,7 +101,7 @@ def _first_line(cls: type) -> str:
 
 
 def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    found = [tuple(names) for names in _known_triples()]
+    found = list(_known_triples())
     if any(part not in known()[kind] for kind in FITTING for part in REGISTRIES[kind].classes):
         from benchmarks.experiment.misfits import own_triples  # loads torch
 
@@ -110,13 +110,13 @@ def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
 
 
 @cache
-def _known_triples() -> list[list[str]]:
+def _known_triples() -> list[tuple[str, str, str]]:
     def look() -> list[tuple[str, str, str]]:
         from benchmarks.experiment.misfits import every_triple  # loads torch
 
         return every_triple()
 
-    return remembered("fits", look)
+    return [(family, divergence, prior) for family, divergence, prior in remembered("fits", look)]
 
 
 def _short(words: str, length: int = 100) -> str:
