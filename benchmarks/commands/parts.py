@@ -116,7 +116,7 @@ def _known_triples() -> list[tuple[str, str, str]]:
 
         return every_triple()
 
-    return [(family, divergence, prior) for family, divergence, prior in remembered("fits", look)]
+    return [(family, divergence, prior) for family, divergence, prior in remembered("triples", look)]
 
 
 def _short(words: str, length: int = 100) -> str:
