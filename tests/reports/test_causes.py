@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports import causes
 from reports.aggregate import CellResult, aggregate
+from reports.agreement import Verdict
 from reports.causes import Cause, load, shown
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
@@ -68,10 +70,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
 def test_another_candidate_counts_only_where_every_cell_of_its_data_set_agrees() -> None:
     """Of several candidates one agrees with a single number by chance more easily than with three."""
     suite, records = Suite(), Records(ROOT / "results")
-
-    def cells(table: str) -> list[CellResult]:
-        return [cell for row in aggregate(suite.table(table), "paper", records).cells for cell in row]
-
+    cells = partial(_cells, suite, records)
     candidates = [cell for name in suite.table_names() if name.endswith("-candidates") for cell in cells(name)]
     for cause in load():
         if not cause.shown_by.endswith("-candidates"):
@@ -85,3 +84,17 @@ def test_another_candidate_counts_only_where_every_cell_of_its_data_set_agrees()
         for cell in candidates:
             if cell.row.label == cause.row and cell.column.cell.dataset in sets:
                 assert cell.outcome is not None and not cell.outcome.differs, (cause.row, cell.column.cell)
+
+
+def test_another_tree_counts_since_every_cell_that_agrees_without_it_agrees_with_it() -> None:
+    cells = partial(_cells, Suite(), Records(ROOT / "results"))
+    own, other = ({(cell.row.label, cell.column.label): cell.outcome for cell in cells(table)}
+                  for table in ("cinquin2024-4", "cinquin2024-4-tree"))  # fmt: skip
+    both = [place for place, outcome in other.items() if outcome is not None and own.get(place) is not None]
+    assert len(both) >= 26
+    for place in both:
+        assert own[place] is not Verdict.REPRODUCED or other[place] is Verdict.REPRODUCED, place
+
+
+def _cells(suite: Suite, records: Records, table: str) -> list[CellResult]:
+    return [cell for row in aggregate(suite.table(table), "paper", records).cells for cell in row]
