@@ -4,11 +4,11 @@ on test folds."""
 from __future__ import annotations
 
 from benchmarks.tables.cinquin import METHODS, varied
-from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, SMALL, candidate
+from benchmarks.tables.cinquin_candidates import CANDIDATES, SMALL, candidate
 from benchmarks.tables.recipes import Recipe
 from benchmarks.tables.spec import Row
 
-LABELS = ("GFSVI", "MFVI", "VIP", "Laplace", "GWI")
+LABELS = ("MFVI", "VIP", "Laplace", "GWI")
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -24,6 +24,6 @@ TABLES = varied(
         for label in LABELS
         for name in CANDIDATES["paper"][METHODS[label]]
     ),
-    SMALL + LARGE,
+    SMALL,
     recipe,
 )

@@ -191,9 +191,9 @@ def test_rows_columns_and_lines_are_chosen(table: Browser) -> None:
     find.send_keys(Keys.CONTROL, "a", Keys.DELETE)
     table.all("[data-show=empty]")[0].click()
     assert names(table) == ["MC Dropout", "Ensemble", HOSTILE]
-    assert len(table.all(".cells .published")) == 2 * 6
+    assert len(table.all(".cells i")) == 2 * 6
     table.all("[data-show=published]")[0].click()
-    assert not table.all(".cells .published") and table.all(".cells .difference")
+    assert not table.all(".cells i") and table.all(".cells b")
     table.run(CHOOSE)
     assert len(table.all(".cells thead th")) == 2
     table.all(".columns button")[0].click()
