@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 
+LINES = {"i": "published", "b": "difference"}  # elements of a cell below its value
+
+
 class Page(HTMLParser):
     """Links, identifiers and the lines of the cells of a page; scripts counts elements of that name."""
 
@@ -38,16 +41,15 @@ class Page(HTMLParser):
             i, j = map(int, told["data-cell"].split("/"))
             self._cell = self.cells[self._sheet, i, j] = {"value": ""}
             self._line, self._open = "value", ["value"]
-        if self._cell is not None and tag == "span":
-            self._open.append(told.get("class", "").partition(" ")[0])
-            if self._open[-1] in ("published", "difference"):
-                self._line = self._open[-1]
-                self._cell[self._line] = ""
+        if self._cell is not None and tag in LINES:
+            self._line = LINES[tag]
+            self._open.append(self._line)
+            self._cell[self._line] = ""
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "button":
             self._cell = None
-        if self._cell is not None and tag == "span" and self._open:
+        if self._cell is not None and tag in LINES and self._open:
             self._open.pop()
 
     def handle_data(self, data: str) -> None:
