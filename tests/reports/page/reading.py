@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-
 LINES = {"i": "published", "b": "difference"}  # elements of a cell below its value
 
 
