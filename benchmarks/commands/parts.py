@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -76,23 +77,21 @@ def _fitting(kind: str | None, name: str | None) -> list[str]:
 
 def about() -> dict[str, dict[str, str]]:
     """Return the first sentence or line of every part's docstring, by kind and name."""
-    own = {
-        kind: {part: _first_line(cls) for part, cls in registry.classes.items() if part not in known()[kind]}
-        for kind, registry in REGISTRIES.items()
-    }
-    return {kind: parts | own[kind] for kind, parts in _first_lines().items()}
+    own = {kind: [part for part in each.classes if part not in known()[kind]] for kind, each in REGISTRIES.items()}
+    return {kind: parts | _first_lines(kind, own[kind]) for kind, parts in _known_lines().items()}
 
 
 @cache
-def _first_lines() -> dict[str, dict[str, str]]:
+def _known_lines() -> dict[str, dict[str, str]]:
     def look() -> dict[str, dict[str, str]]:
         load_parts()
-        return {
-            kind: {part: _first_line(registry.classes[part]) for part in known()[kind]}
-            for kind, registry in REGISTRIES.items()
-        }
+        return {kind: _first_lines(kind, known()[kind]) for kind in REGISTRIES}
 
     return remembered("about", look)
+
+
+def _first_lines(kind: str, parts: Iterable[str]) -> dict[str, str]:
+    return {part: _first_line(REGISTRIES[kind].classes[part]) for part in parts}
 
 
 def _first_line(cls: type) -> str:
@@ -101,11 +100,11 @@ def _first_line(cls: type) -> str:
 
 
 def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    found = list(_known_triples())
+    found = _known_triples()
     if any(part not in known()[kind] for kind in FITTING for part in REGISTRIES[kind].classes):
         from benchmarks.experiment.misfits import own_triples  # loads torch
 
-        found += own_triples(asked)
+        return [*found, *own_triples(asked)]
     return found
 
 
