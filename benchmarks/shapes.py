@@ -126,6 +126,7 @@ class Provenance(TypedDict, total=False):
     warnings: list[str]
     peak_memory_bytes: int
     gpu_bytes: int
+    graph: bool
     evaluated: dict[str, Any]
     measured: dict[str, Any]
     migrated: dict[str, Any]

@@ -124,7 +124,7 @@ def gaussian_kl_weights(
 
 def _terms(mean: Tensor, log_var: Tensor, prior_mean: Tensor | float, prior_var: Tensor | float) -> Tensor:
     """Twice the KL of each weight."""
-    var_p = torch.as_tensor(prior_var, dtype=mean.dtype, device=mean.device)
+    var_p = prior_var.to(mean) if isinstance(prior_var, Tensor) else mean.new_full((), prior_var)
     log_ratio = log_var - var_p.log()
     return log_ratio.exp() + (mean - prior_mean).square() / var_p - 1 - log_ratio
 
@@ -139,7 +139,7 @@ class _WeightsKL(torch.autograd.Function):
     def forward(ctx: Any, prior_mean: float, prior_var: float, *posterior: Tensor) -> Tensor:
         count = len(posterior) // 2
         mean, log_var = (_rows(each) for each in (posterior[:count], posterior[count:]))
-        var_p = torch.tensor(prior_var, dtype=mean.dtype, device=mean.device)
+        var_p = mean.new_full((), prior_var)
         away, log_ratio = mean - prior_mean, log_var - var_p.log()
         ratio = log_ratio.exp()
         ctx.save_for_backward(away, ratio, var_p)

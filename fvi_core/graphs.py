@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, cuda
 
-from fvi_core.optimisers import Optimiser
 from fvi_core.printing import message
 
 WARM_UP = 3
@@ -19,14 +18,10 @@ class CaptureFailed(RuntimeError):
     """Error: the step is not a fixed sequence of operations on the device."""
 
 
-def check(device: torch.device, optimiser: Optimiser) -> None:
-    """Raise ValueError without a GPU, or for an optimiser that counts its steps on the host."""
+def check(device: torch.device) -> None:
+    """Raise ValueError without a GPU."""
     if device.type not in DEVICES:
         raise ValueError(f"training: graph: expected a GPU, found {device.type}; leave it off")
-    if not optimiser.capturable:
-        raise ValueError(
-            f"training: graph: optimiser {optimiser.name!r} counts its steps on the host; use 'sgd', or leave graph off"
-        )
 
 
 class Graphs:

@@ -244,7 +244,7 @@ class Helmholtz(Kernel):
         outer = difference.unsqueeze(-1) * difference.unsqueeze(-2) / square.unsqueeze(-2)
         slopes = torch.eye(difference.shape[-1], dtype=difference.dtype, device=difference.device) - outer
         if part == "stream":  # rows and columns are those of (d_2, -d_1)
-            turn = slopes.new_tensor([[1.0, -1.0], [-1.0, 1.0]])
+            turn = 2 * torch.eye(2, dtype=slopes.dtype, device=slopes.device) - 1
             slopes = slopes.flip(-2, -1) * turn
         if square.shape[-1] == 1:
             decay = (-0.5 * difference.square().sum(-1, keepdim=True) / square).exp()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -325,7 +326,7 @@ class RobustMax(Likelihood):
         N, K]``, y ``[..., N]`` -> ``[..., N]``.
         """
         mean, std = mean.double(), var.double().clamp_min(1e-12).sqrt()
-        nodes, weights = (torch.from_numpy(a).to(mean.device) for a in np.polynomial.hermite.hermgauss(self.points))
+        nodes, weights = _quadrature(self.points, mean.device)
         own = y.unsqueeze(-1)
         f = mean.gather(-1, own) + math.sqrt(2) * std.gather(-1, own) * nodes  # [..., N, H]
         below = torch.special.log_ndtr((f.unsqueeze(-2) - mean.unsqueeze(-1)) / std.unsqueeze(-1))
@@ -348,6 +349,14 @@ class RobustMax(Likelihood):
 
     def _logits(self, k: int) -> tuple[float, float]:
         return math.log(1 - self.epsilon), math.log(self.epsilon / (k - 1))
+
+
+@lru_cache(maxsize=16)
+def _quadrature(points: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return nodes and weights of Gauss-Hermite quadrature; cached on the device, since a copy to a device waits for
+    it."""
+    nodes, weights = (torch.from_numpy(a).to(device) for a in np.polynomial.hermite.hermgauss(points))
+    return nodes, weights
 
 
 def _single(values: Tensor) -> Tensor:

@@ -63,7 +63,6 @@ class Optimiser:
     """
 
     name: ClassVar[str]
-    capturable: ClassVar[bool] = False  # no number of a step is made on the host
     lr: float
     weight_decay: float
 
@@ -73,6 +72,22 @@ class Optimiser:
 
     def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
         """Update parameters and state in place, with learning rates ``lr [R]``."""
+        state["t"] += 1
+        self.update(parameters, gradients, state, lr, self.factors(state["t"]))
+
+    def factors(self, t: int) -> tuple[float, ...]:
+        """Return the numbers of ``update`` that depend on the count of steps, for the ``t``-th, from 1."""
+        return ()
+
+    def update(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        state: OptimiserState,
+        lr: Tensor,
+        factors: Sequence[float | Tensor],
+    ) -> None:
+        """Update as ``step``, but for the count. A graph reads ``factors`` from tensors on the device."""
         raise NotImplementedError
 
     def _decayed(self, parameters: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
@@ -100,17 +115,26 @@ class Adam(Optimiser):
     def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
         return {"t": 0, "m": Moments.zeros(parameters), "v": Moments.zeros(parameters)}
 
+    def factors(self, t: int) -> tuple[float, ...]:
+        return 1 - self.beta1**t, math.sqrt(1 - self.beta2**t)
+
     @torch.no_grad()
-    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
-        state["t"] += 1
-        correction1, correction2 = 1 - self.beta1 ** state["t"], 1 - self.beta2 ** state["t"]
+    def update(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        state: OptimiserState,
+        lr: Tensor,
+        factors: Sequence[float | Tensor],
+    ) -> None:
+        correction, root = factors
         moments: Moments = state["m"]
         directions, gradients = list[Tensor](), moments.join(self._decayed(parameters, gradients))
-        rates = lr / correction1
+        rates = lr / correction
         for gradient, m, v in zip(gradients, moments.joined, state["v"].joined, strict=True):
             m.lerp_(gradient, 1 - self.beta1)
             v.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
-            scale = v.sqrt().div_(math.sqrt(correction2)).add_(self.eps)
+            scale = v.sqrt().div_(root).add_(self.eps)
             direction = torch.div(m, scale, out=scale)
             directions.append(direction.mul_(rates) if len(rates) == 1 else direction)  # of several, in _move
         apart = moments.apart(directions, parameters)
@@ -125,8 +149,6 @@ class Adam(Optimiser):
 class SGD(Optimiser):
     """Stochastic gradient descent with (Nesterov) momentum and an L2 penalty, as ``torch.optim.SGD``."""
 
-    capturable = True
-
     lr: float = 1e-2
     weight_decay: float = 0.0
     momentum: float = 0.0
@@ -136,9 +158,15 @@ class SGD(Optimiser):
         return {"t": 0, "m": [torch.zeros_like(p) for p in parameters] if self.momentum else []}
 
     @torch.no_grad()
-    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
+    def update(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        state: OptimiserState,
+        lr: Tensor,
+        factors: Sequence[float | Tensor],
+    ) -> None:
         gradients = self._decayed(parameters, gradients)
-        state["t"] += 1
         if self.momentum:
             torch._foreach_mul_(state["m"], self.momentum)
             torch._foreach_add_(state["m"], gradients)

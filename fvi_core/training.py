@@ -125,12 +125,12 @@ class Trainer(Stack):
         if training.compile:
             network = network.compiled()
         if training.graph:
-            graphs.check(training_data.x.device, self.optimiser)
+            graphs.check(training_data.x.device)
             if model.weight.rise:
                 raise ValueError("training: a graph has one weight of the divergence; leave graph False, or rise 0")
             if training_data.batches is not None:
                 raise ValueError("training: a graph takes its batches from memory; leave graph False")
-        self.graphs: tuple[TrainingState, Graphs, Tensor] | None = None
+        self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
         super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
 
     @property
@@ -200,6 +200,7 @@ class Trainer(Stack):
         low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
         rate = now.schedule.lr.clone() if self.training.graph else None
+        factors = torch.tensor(self.optimiser.factors(1), device=now.owner.device, dtype=torch.float64)
 
         def step(batch: Batch) -> Tensor:
             x, y = training_data.at(now.owner, batch)
@@ -221,8 +222,10 @@ class Trainer(Stack):
             gradients = [gradient.contiguous() for gradient in made]
             if self.training.clip is not None:
                 gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
-            lr = now.schedule.lr if rate is None else rate
-            self.optimiser.step(tensors, gradients, now.optimiser, lr.to(x.dtype))
+            if rate is None:
+                self.optimiser.step(tensors, gradients, now.optimiser, now.schedule.lr.to(x.dtype))
+            else:
+                self.optimiser.update(tensors, gradients, now.optimiser, rate.to(x.dtype), factors.unbind())
             if seen:
                 self._hold(self.model.network.track(now.parameters, seen))
                 family = Held.of(now.parameters).family
@@ -232,12 +235,14 @@ class Trainer(Stack):
         if rate is None:
             return step
         generators = [each for streams in now.streams.values() for each in streams.generators]
-        self.graphs = now, Graphs(step, generators, training_data.x.device), rate
+        self.graphs = now, Graphs(step, generators, training_data.x.device), rate, factors
         return self._replayed
 
     def _replayed(self, batch: Batch) -> Tensor:
-        now, captured, rate = cast(tuple[TrainingState, Graphs, Tensor], self.graphs)
+        now, captured, rate, factors = cast(tuple[TrainingState, Graphs, Tensor, Tensor], self.graphs)
         rate.copy_(now.schedule.lr)  # a schedule may put another tensor in its place
+        now.optimiser["t"] += 1
+        factors.copy_(torch.tensor(self.optimiser.factors(now.optimiser["t"]), dtype=torch.float64))
         if batch is None:
             rows = torch.arange(self.training_data.x.shape[1], device=rate.device)
             batch = rows.expand(len(now.active), -1)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.errors import setting
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
     build_data,
@@ -35,9 +36,13 @@ from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
 from fvi_core.unchanged import ChangedInPlace, unchanged
 
+GRAPHS = "FVI_GRAPHS"
+
 
 def device_of() -> torch.device:
-    """Return the device of this process."""
+    """Return the device of this process, after switching off TF32 in its convolutions: torch leaves it on, and a recipe
+    in float32 would have ten bits of mantissa."""
+    torch.backends.cudnn.allow_tf32 = False
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -51,6 +56,16 @@ def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
     """Return the precision of a run's networks, if it is not that of the data."""
     asked = run["parts"]["training"].get("precision", "float32")
     return {} if asked == "float32" else {"precision": used(asked, device)}
+
+
+def as_graphs(run: RunConfig, device: torch.device) -> dict[str, bool]:
+    """Return the option of training that makes its steps CUDA graphs, if $FVI_GRAPHS is 1 and the run can have them.
+
+    It is not in the configuration, since it changes no operation.
+    """
+    training, weight = run["parts"]["training"], run["parts"]["weight"] or {}
+    can = device.type == "cuda" and training["name"] == "gradient" and not weight.get("rise")
+    return {"graph": True} if can and setting(GRAPHS, 0, "1 for steps as CUDA graphs") else {}
 
 
 @dataclass
@@ -82,7 +97,8 @@ def train(
     stack = {training_key(config): config for config in found.configs} if found else {}
     stack |= {key: runs[0] for key, runs in asked.items()}
     splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
-    training = TRAININGS.build(first["parts"]["training"])
+    graphs = as_graphs(first, device)
+    training = TRAININGS.build(first["parts"]["training"] | graphs)
     dtype = DTYPES[training.dtype]
     training_data = build_data(model, list(splits.values()), device, dtype)
     streams = run_streams(list(stack.values()), device, dtype)
@@ -101,7 +117,7 @@ def train(
         "stack": len(stack),
         "started": started,
     }
-    about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device)
+    about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device) | graphs
     done: dict[str, TrainedRun] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
         if key not in asked:

@@ -82,8 +82,7 @@ class GaussianWeights(Prior):
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         if not parameters:
             raise NotSupported("prior 'gaussian_weights': features 'current' need a training step, found none")
-        log_variance = torch.tensor(self.variance, dtype=x.dtype).log()
-        log_var = {name: log_variance.to(value).expand_as(value) for name, value in parameters.items()}
+        log_var = {k: v.new_full((), self.variance).log().expand_as(v) for k, v in parameters.items()}
         if self.jacobian == "full":
             mean, cov = full_network_moments(network, parameters, log_var, x, covariance)
         else:

@@ -13,7 +13,6 @@ from benchmarks import tables
 from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import methods
-from fvi_core.registry import OPTIMISERS
 from tools.cost.timing import Measurement, Timing, interleave, ratio, threads
 from tools.cost.trainings import one_by_one, training_of
 
@@ -119,7 +118,7 @@ def _networks(
 ) -> list[Measurement]:
     """Measure rows of tables on one data set: a step, an epoch, the ratio to the first table's MAP, share of the peak.
 
-    On a GPU in bfloat16: eager, compiled, and as graphs where the optimiser allows it.
+    On a GPU in bfloat16: eager, compiled, and as graphs.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cuda = device.type == "cuda"
@@ -137,10 +136,7 @@ def _networks(
             batch = plain["training"]["batch_size"]
             split = random_images(dataset, batches * batch, pools=("kmnist", "cifar100"))
             needed[label] = operations(plain, split, device) / batches
-            capturable = OPTIMISERS.classes[plain["training"]["optimiser"]["name"]].capturable
             for way, changes in ways.items():
-                if way == GRAPHS and not capturable:
-                    continue
                 works[label + way] = training_of(merge(plain, changes), [split], device)
                 labels[label + way] = label, way, batch
     times = interleave(works, repeats, batches)
