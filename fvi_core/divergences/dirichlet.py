@@ -42,6 +42,6 @@ class DirichletKL(Divergence):
         probabilities = smooth(torch.softmax(f, -1), self.smoothing)
         n_classes = float(f.shape[-1])
         alpha = fit_dirichlet(probabilities, z_min=n_classes, z_max=max(n_classes, float(step.n_train)))
-        concentration = step.prior.concentration(f.shape[-1]).to(alpha)
+        concentration = step.prior.concentration(f.shape[-1], f.device).to(alpha)
         kl = dirichlet_kl_monte_carlo(probabilities, alpha, concentration)
         return kl.mean(-1) if self.index_set == "mean" else kl.sum(-1)

@@ -18,6 +18,7 @@ from fvi_core.registry import FAMILIES
 from fvi_core.scales import softplus
 
 RHO = "rho/"
+EULER = -torch.digamma(torch.ones((), dtype=torch.float64)).item()
 
 
 @FAMILIES.register("radial")
@@ -112,5 +113,4 @@ def unit_entropy(size: int) -> float:
     constant.
     """
     area = math.log(2) + size / 2 * math.log(math.pi) - math.lgamma(size / 2)
-    euler = -torch.digamma(torch.ones((), dtype=torch.float64)).item()
-    return area - (size - 1) * (euler + math.log(2)) / 2 - 0.5 * math.log(2 / math.pi) + 0.5
+    return area - (size - 1) * (EULER + math.log(2)) / 2 - 0.5 * math.log(2 / math.pi) + 0.5

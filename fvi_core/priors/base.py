@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from fvi_core.data import TrainingSet
@@ -50,6 +51,6 @@ class Prior:
         """Mean ``[R, Q or 1, K]`` and covariance ``[R, Q or 1, K, K]`` or variance ``[R, Q or 1, K]`` at x."""
         raise NotSupported(f"prior {self.name!r} has no Gaussian moments at a context")
 
-    def concentration(self, n_classes: int) -> Tensor:
+    def concentration(self, n_classes: int, device: torch.device | str = "cpu") -> Tensor:
         """Dirichlet concentrations ``[K]``."""
         raise NotSupported(f"prior {self.name!r} is not a Dirichlet over class probabilities")

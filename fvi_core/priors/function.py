@@ -124,11 +124,11 @@ class Dirichlet(Prior):
             raise NotSupported("prior 'dirichlet' is over class probabilities; the data set has no classes")
         return {}
 
-    def concentration(self, n_classes: int) -> Tensor:
+    def concentration(self, n_classes: int, device: torch.device | str = "cpu") -> Tensor:
         if isinstance(self.concentrations, int | float):
-            return torch.full((n_classes,), float(self.concentrations))
+            return torch.full((n_classes,), float(self.concentrations), device=device)
         if len(self.concentrations) != n_classes:
             raise ValueError(
                 f"prior 'dirichlet': {len(self.concentrations)} concentrations given for {n_classes} classes"
             )
-        return torch.tensor(self.concentrations, dtype=torch.get_default_dtype())
+        return torch.tensor(self.concentrations, dtype=torch.get_default_dtype(), device=device)

@@ -1,8 +1,9 @@
 """Every row of the image tables, and of digits and UCI, on a GPU that is pretended: nothing is computed, but operations
-on tensors of different devices fail as they would on a real one."""
+on tensors of different devices fail as they would on a real one, and those that a CUDA graph could not replay."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -22,6 +23,8 @@ from datasets import describe
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
+from fvi_core.training import Trainer
+from tests.fvi_core.test_graphs import HOST
 from tools.cost.images import random_images, table_parts
 from tools.cost.trainings import random_split
 
@@ -53,6 +56,8 @@ ROWS = [
 ]
 MODE = FakeTensorMode()
 """One for all tests: means and deviations of pixels are kept between them."""
+UNCAPTURED = ("eyepacs",)
+"""Data sets whose batches are read from files."""
 POOLS = ("kmnist", "cifar100", "svhn")
 IMAGES, SAMPLES = 20, 2
 
@@ -70,6 +75,18 @@ class Values(TorchDispatchMode):
         if name == "aten::index.Tensor" and any(index is not None and index.dtype == torch.bool for index in args[1]):
             return args[0]
         return operation(*args, **(kwargs or {}))
+
+
+class Captured(TorchDispatchMode):
+    """Refuses what a graph cannot hold: numbers that the host reads or makes, and copies between devices."""
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        name = operation.name()
+        result = operation(*args, **(kwargs or {}))
+        source = {"aten::copy_": args[1:2], "aten::_to_copy": args[:1]}.get(name, (result,))[0]
+        assert name not in HOST, f"{name} needs the host"
+        assert not isinstance(result, torch.Tensor) or source.device == result.device, f"{name} from another device"
+        return result
 
 
 @pytest.fixture
@@ -107,9 +124,9 @@ def test_a_tensor_left_behind_is_found(cuda):
         torch.ones(2, device=cuda) + torch.ones(2)
 
 
-@pytest.mark.parametrize(("table", "label", "dataset"), ROWS)
-def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset, cuda):
-    parts = table_parts(table, label, dataset, {"training": {"batch_size": 16}})
+def trainer_of(table, label, dataset, device, **training):
+    """Return model, split and training data of a row, and what trains two replicas of it."""
+    parts = table_parts(table, label, dataset, {"training": {"batch_size": 16, **training}})
     if parts["prior"] and parts["prior"]["name"] == "gaussian_process":
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "steps" in (parts["fit"] or {}):
@@ -119,10 +136,16 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
     split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[training.dtype]
     model = build_model(parts, split)
-    training_data = build_data(model, [split], cuda, dtype)
-    first, _ = training.start(model, training_data, Streams([0, 1], cuda, dtype)).run()
+    training_data = build_data(model, [split], device, dtype)
+    return model, split, training_data, training.start(model, training_data, Streams([0, 1], device, dtype))
+
+
+@pytest.mark.parametrize(("table", "label", "dataset"), ROWS)
+def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset, cuda):
+    model, split, training_data, trainer = trainer_of(table, label, dataset, cuda)
+    first, _ = trainer.run()
     assert first.reason is None
-    streams = Streams([5], cuda, dtype)
+    streams = Streams([5], cuda, training_data.x.dtype)
     parameters = model.after_training(first.parameters, training_data.of(0), streams)
     assert {value.device for value in parameters.values()} == {cuda}
     f, _ = predict(
@@ -133,3 +156,28 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
         clean = SimpleNamespace(x=split.test.x, y=split.test.y, epsilon=0.1)
         changed = attack(model, parameters, training_data, clean, SAMPLES, streams)
         assert changed.device == cuda and changed.shape == split.test.x.shape
+
+
+@pytest.mark.parametrize(("table", "label", "dataset"), [row for row in ROWS if row[2] not in UNCAPTURED])
+def test_a_step_can_be_captured_as_a_graph(table, label, dataset, cuda, monkeypatch):
+    stepper, taken = Trainer._stepper, []
+
+    def captured(self):
+        step = stepper(self)
+
+        def take(batch):
+            with Captured() if len(taken) >= 2 else nullcontext():  # the first steps fill what is kept
+                taken.append(step(batch))
+            return taken[-1]
+
+        return take
+
+    monkeypatch.setattr(Trainer, "_stepper", captured)
+    monkeypatch.setattr(Trainer, "_note_cause", lambda *_: None)  # left out with graphs
+    *_, trainer = trainer_of(table, label, dataset, cuda, epochs=2)
+    if label == "Ensemble fVI":
+        with pytest.raises(AssertionError, match="_local_scalar_dense needs the host"):
+            trainer.run()  # the host draws the members of a step
+    else:
+        trainer.run()
+        assert len(taken) > 2
