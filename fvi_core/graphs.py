@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, cuda
@@ -22,6 +23,17 @@ def check(device: torch.device) -> None:
     """Raise ValueError without a GPU."""
     if device.type not in DEVICES:
         raise ValueError(f"training: graph: expected a GPU, found {device.type}; leave it off")
+
+
+@contextmanager
+def _cusolver() -> Iterator[None]:
+    """Let torch take cuSOLVER for linear algebra: MAGMA, its choice for stacks of inverses, waits for the device."""
+    before = torch.backends.cuda.preferred_linalg_library()
+    torch.backends.cuda.preferred_linalg_library("cusolver")
+    try:
+        yield
+    finally:
+        torch.backends.cuda.preferred_linalg_library(before)
 
 
 class Graphs:
@@ -54,7 +66,7 @@ class Graphs:
     def _beside(self, index: Tensor) -> Tensor:
         """Run a step on the stream that will be captured."""
         self.stream.wait_stream(cuda.current_stream())
-        with cuda.stream(self.stream):
+        with cuda.stream(self.stream), _cusolver():
             loss = self.step(index)
         cuda.current_stream().wait_stream(self.stream)
         return loss
@@ -64,7 +76,7 @@ class Graphs:
         for generator in self.generators:
             graph.register_generator_state(generator)
         try:
-            with cuda.graph(graph, stream=self.stream):
+            with cuda.graph(graph, stream=self.stream), _cusolver():
                 loss = self.step(held)
         except RuntimeError as error:
             reason = message(error)[:200]
