@@ -7,9 +7,11 @@ import pytest
 import torch
 
 import datasets
+from benchmarks.errors import UsageError
 from benchmarks.experiment.assembly import ChangedData, build_data, build_model
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
+from benchmarks.experiment.trained import as_graphs, device_of
 from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.state.claims import Claims
@@ -205,6 +207,24 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match=r"different sizes cannot train together: \[100, 99\]"):
         run([config(replicate=(i, i)) for i in range(2)], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["claims"] and not Claims(tmp_path / "claims").live()
+
+
+def test_graphs_are_an_option_of_a_sweep_and_in_no_configuration(monkeypatch):
+    gpu, run = torch.device("cuda", 0), config()
+    assert as_graphs(run, gpu) == {}
+    monkeypatch.setenv("FVI_GRAPHS", "1")
+    assert as_graphs(run, gpu) == {"graph": True}
+    assert as_graphs(run, torch.device("cpu")) == as_graphs(config(parts={"weight": {"rise": 0.5}}), gpu) == {}
+    assert as_graphs(config("HMC"), gpu) == {}
+    monkeypatch.setenv("FVI_GRAPHS", "yes")
+    with pytest.raises(UsageError, match="FVI_GRAPHS is 'yes', expected 1 for steps as CUDA graphs"):
+        as_graphs(run, gpu)
+
+
+def test_convolutions_in_float32_are_not_tf32(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    device_of()
+    assert not torch.backends.cudnn.allow_tf32
 
 
 def test_data_that_replicas_share_is_held_once():
