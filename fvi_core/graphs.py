@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, cuda
 
+from fvi_core.data import TrainingData
+from fvi_core.objective import Model
 from fvi_core.printing import message
 
 WARM_UP = 3
@@ -19,10 +21,17 @@ class CaptureFailed(RuntimeError):
     """Error: the step is not a fixed sequence of operations on the device."""
 
 
-def check(device: torch.device) -> None:
-    """Raise ValueError without a GPU."""
-    if device.type not in DEVICES:
-        raise ValueError(f"training: graph: expected a GPU, found {device.type}; leave it off")
+def obstacle(model: Model, data: TrainingData) -> str:
+    """Return why steps of this training cannot be captured, as far as it is known before they are tried, or ""."""
+    if data.x.device.type not in DEVICES:
+        return f"expected a GPU, found {data.x.device.type}"
+    if model.weight.rise:
+        return f"the divergence's weight changes at every step, with rise {model.weight.rise:g}"
+    if data.batches is not None:
+        return "batches are read from files"
+    parts = {"family": model.family, "divergence": model.divergence}
+    waiting = [f"{kind} {part.name!r} reads numbers" for kind, part in parts.items() if part and part.reads_numbers]
+    return "".join(f"{each} from the device in each step" for each in waiting[:1])
 
 
 @contextmanager

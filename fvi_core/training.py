@@ -124,12 +124,8 @@ class Trainer(Stack):
             network = network.in_precision(training.precision)
         if training.compile:
             network = network.compiled()
-        if training.graph:
-            graphs.check(training_data.x.device)
-            if model.weight.rise:
-                raise ValueError("training: a graph has one weight of the divergence; leave graph False, or rise 0")
-            if training_data.batches is not None:
-                raise ValueError("training: a graph takes its batches from memory; leave graph False")
+        if training.graph and (obstacle := graphs.obstacle(model, training_data)):
+            raise ValueError(f"training: graph: {obstacle}; leave graph off")
         self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
         super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
 

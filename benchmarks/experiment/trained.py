@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -28,15 +28,18 @@ from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints
 from datasets import Split
 from fvi_core.data import TrainingData
 from fvi_core.fitting import FitFailed
+from fvi_core.graphs import obstacle
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.precision import used
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
+from fvi_core.training import Training
 from fvi_core.unchanged import ChangedInPlace, unchanged
 
 GRAPHS = "FVI_GRAPHS"
+T = TypeVar("T")
 
 
 def device_of() -> torch.device:
@@ -58,14 +61,17 @@ def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
     return {} if asked == "float32" else {"precision": used(asked, device)}
 
 
-def as_graphs(run: RunConfig, device: torch.device) -> dict[str, bool]:
-    """Return the option of training that makes its steps CUDA graphs, if $FVI_GRAPHS is 1 and the run can have them.
+def as_graphs(training: T, model: Model, data: TrainingData) -> tuple[T, dict[str, bool]]:
+    """Return a training with its steps as CUDA graphs, and what its record says of that, if $FVI_GRAPHS is 1 and
+    nothing hinders it; otherwise the training as it is.
 
     It is not in the configuration, since it changes no operation.
     """
-    training, weight = run["parts"]["training"], run["parts"]["weight"] or {}
-    can = device.type == "cuda" and training["name"] == "gradient" and not weight.get("rise")
-    return {"graph": True} if can and setting(GRAPHS, 0, "1 for steps as CUDA graphs") else {}
+    if not setting(GRAPHS, 0, "1 for steps as CUDA graphs"):
+        return training, {}
+    if not isinstance(training, Training) or obstacle(model, data):
+        return training, {}
+    return replace(training, graph=True), {"graph": True}
 
 
 @dataclass
@@ -97,10 +103,10 @@ def train(
     stack = {training_key(config): config for config in found.configs} if found else {}
     stack |= {key: runs[0] for key, runs in asked.items()}
     splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
-    graphs = as_graphs(first, device)
-    training = TRAININGS.build(first["parts"]["training"] | graphs)
+    training = TRAININGS.build(first["parts"]["training"])
     dtype = DTYPES[training.dtype]
     training_data = build_data(model, list(splits.values()), device, dtype)
+    training, graphs = as_graphs(training, model, training_data)
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}

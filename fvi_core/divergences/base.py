@@ -45,6 +45,7 @@ class Divergence:
     """``D(q || p)`` of one step, ``[R]``. A subclass is a dataclass of hyper-parameters."""
 
     name: ClassVar[str]
+    reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
 
     def __call__(self, step: Step) -> Tensor:
         raise NotImplementedError

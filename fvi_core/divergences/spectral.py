@@ -59,6 +59,8 @@ class SpectralKL(Divergence):
     it prevents singular q and p. ``share``: see :func:`spectral_scores`. Raises ValueError for other ``outputs``.
     """
 
+    reads_numbers = True
+
     noise: float = 0.01
     share: float = 0.99
     outputs: str = later("joint")

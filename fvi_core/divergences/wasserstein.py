@@ -27,6 +27,8 @@ class GaussianWasserstein(Divergence):
     ``root``: the distance itself, as the authors' code has it. The family has the prior process; no prior part is used.
     """
 
+    reads_numbers = True
+
     prior_mean: float = 0.0
     root: bool = False
 

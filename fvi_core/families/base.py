@@ -53,6 +53,11 @@ class Family:
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
     draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
 
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether each training step reads numbers from the device (see :mod:`fvi_core.graphs`)."""
+        return False
+
     def init(self, network: Network, streams: Streams) -> Parameters:
         """Return initial variational parameters, one draw for each replica, and the network's buffers."""
         raise NotImplementedError

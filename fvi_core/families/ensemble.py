@@ -28,6 +28,10 @@ class Ensemble(Family):
     size: int = 5
     joint: bool = False
 
+    @property
+    def reads_numbers(self) -> bool:
+        return self.joint  # the seeds of its members' draws
+
     def independent(self) -> tuple[Family, int]:
         return (self, 1) if self.joint else (self.member, self.size)
 

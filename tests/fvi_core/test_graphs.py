@@ -198,11 +198,19 @@ def test_a_step_that_asks_the_device_fails_with_the_reason_and_what_to_do(preten
     assert trainer(POINT).run()[0].reason is None
 
 
-def test_what_cannot_be_captured_is_refused_before_training(pretended, monkeypatch):
-    with pytest.raises(ValueError, match="a graph has one weight of the divergence"):
-        trainer(FSVI | {"weight": {"rise": 1.0}}, graph=True)
+def test_what_cannot_be_captured_is_refused_before_training(pretended):
+    joint = {"family": {"name": "ensemble", "base": POINT["family"], "size": 2, "joint": True}}
+    spectral = {"divergence": {"name": "spectral_kl"}, "prior": {"name": "gaussian_functions"}}
+    cases = {
+        "the divergence's weight changes at every step, with rise 1": FSVI | {"weight": {"rise": 1.0}},
+        "divergence 'spectral_kl' reads numbers from the device in each step": FSVI | spectral,
+        "family 'ensemble' reads numbers from the device in each step": FSVI | joint,
+    }
+    for message, parts in cases.items():
+        with pytest.raises(ValueError, match=f"training: graph: {message}; leave graph off"):
+            trainer(parts, graph=True)
 
 
 def test_without_a_gpu_it_is_refused_and_not_left_out():
-    with pytest.raises(ValueError, match="graph: expected a GPU, found cpu; leave it off"):
+    with pytest.raises(ValueError, match="graph: expected a GPU, found cpu; leave graph off"):
         trainer(POINT, graph=True)

@@ -8,7 +8,7 @@ import torch
 
 import datasets
 from benchmarks.errors import UsageError
-from benchmarks.experiment.assembly import ChangedData, build_data, build_model
+from benchmarks.experiment.assembly import ChangedData, build_data, build_model, load_split
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
 from benchmarks.experiment.trained import as_graphs, device_of
@@ -16,12 +16,14 @@ from benchmarks.records import predictions
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.state.claims import Claims
 from benchmarks.tables import Recipe
+from fvi_core import graphs
+from fvi_core.data import TrainingData
 from fvi_core.fits.dense import Dense
 from fvi_core.fits.factored import Factored
 from fvi_core.fitting import FitFailed
 from fvi_core.networks import Network
 from fvi_core.random import Streams
-from fvi_core.registry import UnknownPart
+from fvi_core.registry import TRAININGS, UnknownPart
 from fvi_core.telling import tell
 from fvi_core.training import Trainer
 from tests.configs import make_config
@@ -210,15 +212,25 @@ def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
 
 
 def test_graphs_are_an_option_of_a_sweep_and_in_no_configuration(monkeypatch):
-    gpu, run = torch.device("cuda", 0), config()
-    assert as_graphs(run, gpu) == {}
+    run, hmc = config(), config("HMC")
+    data = TrainingData(torch.zeros(1, 2, 1), torch.zeros(1, 2), torch.zeros(1, 1), torch.ones(1, 1))
+    split = load_split(run)
+
+    def found(config):
+        training = TRAININGS.build(config["parts"]["training"])
+        made, said = as_graphs(training, build_model(config["parts"], split), data)
+        assert said == ({"graph": True} if getattr(made, "graph", False) else {}) and (said or made is training)
+        return bool(said)
+
+    monkeypatch.setattr(graphs, "DEVICES", ("cpu",))
+    assert not found(run)
     monkeypatch.setenv("FVI_GRAPHS", "1")
-    assert as_graphs(run, gpu) == {"graph": True}
-    assert as_graphs(run, torch.device("cpu")) == as_graphs(config(parts={"weight": {"rise": 0.5}}), gpu) == {}
-    assert as_graphs(config("HMC"), gpu) == {}
+    assert found(run) and not found(hmc)
+    monkeypatch.setattr(graphs, "DEVICES", ("cuda",))
+    assert not found(run)
     monkeypatch.setenv("FVI_GRAPHS", "yes")
     with pytest.raises(UsageError, match="FVI_GRAPHS is 'yes', expected 1 for steps as CUDA graphs"):
-        as_graphs(run, gpu)
+        found(run)
 
 
 def test_convolutions_in_float32_are_not_tf32(monkeypatch):
