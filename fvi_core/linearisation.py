@@ -156,14 +156,19 @@ def full_network_moments(
     ]
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
     if covariance == "joint":
-        rows = [[row for layer in layers for row in _rows(*layer, q, at, std)] for q in range(network.n_outputs)]
+        outputs = zip(*(delta.unbind(1) for _, _, delta in layers), strict=True)
+        rows = [
+            [row for (layer, a, _), delta in zip(layers, own, strict=True) for row in _rows(layer, a, delta, at, std)]
+            for own in outputs
+        ]
         both = (torch.stack(own, dim=2).flatten(1, 2) for own in zip(*rows, strict=True))  # [R, N Q, P] of every tensor
         return joint_mean(f.squeeze(1).mT), cast(Tensor, sum(_gram(each) for each in both)).unsqueeze(1)
     total: Any = 0.0  # a tensor from the first layer on
     for layer, a, delta in layers:
         if not isinstance(layer, Linear):
-            own = (_rows(layer, a, delta, q, at, std) for q in range(network.n_outputs))
-            terms = [cast(Tensor, sum(_covariance_of(row, covariance) for row in rows)) for rows in own]
+            # Unbound: the gradient of an indexed output would fill zeros for all others.
+            each = (_rows(layer, a, own, at, std) for own in delta.unbind(1))
+            terms = [cast(Tensor, sum(_covariance_of(row, covariance) for row in rows)) for rows in each]
             total = total + torch.stack(terms, dim=1)
         elif covariance == "diagonal":
             total = total + torch.stack([_variance(layer, a.squeeze(1), own, std) for own in delta.unbind(1)], dim=1)
@@ -223,13 +228,12 @@ def _variance(layer: Linear, a: Tensor, delta: Tensor, std: Parameters) -> Tenso
     return (squares * delta.square()).sum(-1)
 
 
-def _rows(layer: ParametricLayer, a: Tensor, deltas: Tensor, q: int, at: Parameters, std: Parameters) -> list[Tensor]:
-    """One layer's Jacobian of output q times the standard deviations, ``[R, N, P]`` of each of its tensors.
+def _rows(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std: Parameters) -> list[Tensor]:
+    """One layer's Jacobian of one output times the standard deviations, ``[R, N, P]`` of each of its tensors.
 
-    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs ``[R, Q, N, ...]``, the parameters ``at``
-    are ``[R, 1, ...]``.
+    The layer's inputs are ``a [R, 1, N, ...]``, the gradients to its outputs ``[R, N, ...]``, the parameters ``at`` are
+    ``[R, 1, ...]``.
     """
-    delta = deltas[:, q]
     if isinstance(layer, BatchNorm):
         scale, shift = (std[name].unsqueeze(1) for name in layer.shapes)
         return [(layer.normalised(at, a).squeeze(1) * delta).sum((-1, -2)) * scale, delta.sum((-1, -2)) * shift]
