@@ -144,7 +144,7 @@ def test_training_prediction_and_attack_stay_on_the_device(table, label, dataset
     model, split, training_data, trainer = trainer_of(table, label, dataset, cuda)
     first, _ = trainer.run()
     assert first.reason is None
-    streams = Streams([5], cuda, training_data.x.dtype)
+    streams = Streams([5], cuda, DTYPES[trainer.training.dtype])
     parameters = model.after_training(first.parameters, training_data.of(0), streams)
     assert {value.device for value in parameters.values()} == {cuda}
     f, _ = predict(
