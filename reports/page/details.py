@@ -21,6 +21,7 @@ from reports.records import plain
 
 PYTHON = ".venv/bin/python -m benchmarks"
 COST = "training_seconds"
+DIGITS = 6
 
 
 def origin(made: Made) -> dict[str, Any]:
@@ -128,12 +129,12 @@ def sort_key(cell: CellResult) -> str:
     """Return the sort key of a cell: its mean; empty without one."""
     if math.isinf(cell.mean):
         return "Infinity" if cell.mean > 0 else "-Infinity"
-    return "" if math.isnan(cell.mean) else f"{cell.mean:.8g}"
+    return "" if math.isnan(cell.mean) else f"{cell.mean:.{DIGITS}g}"
 
 
 def _number(value: Any) -> float | None:
-    """Round a number to the digits that the panel shows; None for other values."""
-    return float(f"{value:.8g}") if isinstance(value, int | float) and math.isfinite(value) else None
+    """Round a number to one digit more than the panel shows; None for other values."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _shell(words: list[str]) -> str:
