@@ -29,9 +29,10 @@ def obstacle(model: Model, data: TrainingData) -> str:
         return f"the divergence's weight changes at every step, with rise {model.weight.rise:g}"
     if data.batches is not None:
         return "batches are read from files"
-    parts = {"family": model.family, "divergence": model.divergence}
-    waiting = [f"{kind} {part.name!r} reads numbers" for kind, part in parts.items() if part and part.reads_numbers]
-    return "".join(f"{each} from the device in each step" for each in waiting[:1])
+    for kind, part in (("family", model.family), ("divergence", model.divergence)):
+        if part and part.reads_numbers:
+            return f"{kind} {part.name!r} reads numbers from the device in each step"
+    return ""
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
+Tensors = list[Tensor]
+Factors = Sequence[float | Tensor]
 OptimiserState = dict[str, Any]
 """State of an optimiser by name: numbers, lists of tensors and :class:`Moments`, one tensor for each parameter."""
 JOINED = 2**13
@@ -70,7 +72,7 @@ class Optimiser:
         """Return the initial state for these parameters."""
         raise NotImplementedError
 
-    def step(self, parameters: list[Tensor], gradients: list[Tensor], state: OptimiserState, lr: Tensor) -> None:
+    def step(self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor) -> None:
         """Update parameters and state in place, with learning rates ``lr [R]``."""
         state["t"] += 1
         self.update(parameters, gradients, state, lr, self.factors(state["t"]))
@@ -80,12 +82,7 @@ class Optimiser:
         return ()
 
     def update(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        state: OptimiserState,
-        lr: Tensor,
-        factors: Sequence[float | Tensor],
+        self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, factors: Factors
     ) -> None:
         """Update as ``step``, but for the count. A graph reads ``factors`` from tensors on the device."""
         raise NotImplementedError
@@ -120,12 +117,7 @@ class Adam(Optimiser):
 
     @torch.no_grad()
     def update(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        state: OptimiserState,
-        lr: Tensor,
-        factors: Sequence[float | Tensor],
+        self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, factors: Factors
     ) -> None:
         correction, root = factors
         moments: Moments = state["m"]
@@ -159,12 +151,7 @@ class SGD(Optimiser):
 
     @torch.no_grad()
     def update(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        state: OptimiserState,
-        lr: Tensor,
-        factors: Sequence[float | Tensor],
+        self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, factors: Factors
     ) -> None:
         gradients = self._decayed(parameters, gradients)
         if self.momentum:

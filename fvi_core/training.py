@@ -196,7 +196,9 @@ class Trainer(Stack):
         low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
         tensors = [now.parameters[name].requires_grad_() for name in trained_names(now.parameters)]
         rate = now.schedule.lr.clone() if self.training.graph else None
-        factors = torch.tensor(self.optimiser.factors(1), device=now.owner.device, dtype=torch.float64)
+        factors: Any = None  # as the rate, in memory that a graph reads
+        if self.training.graph:
+            factors = torch.tensor(self.optimiser.factors(1), device=now.owner.device, dtype=torch.float64)
 
         def step(batch: Batch) -> Tensor:
             x, y = training_data.at(now.owner, batch)

@@ -19,7 +19,7 @@ from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
 HOST = ("aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero", "aten::lift_fresh")
-"""What waits for the device, or makes a tensor of the host's numbers."""
+"""Operations in which the host waits for the device, or gives it numbers of its own."""
 
 
 class Noted(TorchDispatchMode):
