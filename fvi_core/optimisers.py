@@ -14,7 +14,6 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from fvi_core.registry import OPTIMISERS, SCHEDULES
 
 Tensors = list[Tensor]
-Factors = Sequence[float | Tensor]
 OptimiserState = dict[str, Any]
 """State of an optimiser by name: numbers, lists of tensors and :class:`Moments`, one tensor for each parameter."""
 JOINED = 2**13
@@ -75,15 +74,13 @@ class Optimiser:
     def step(self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor) -> None:
         """Update parameters and state in place, with learning rates ``lr [R]``."""
         state["t"] += 1
-        self.update(parameters, gradients, state, lr, self.factors(state["t"]))
+        self.update(parameters, gradients, state, lr, *self.factors(state["t"]))
 
     def factors(self, t: int) -> tuple[float, ...]:
         """Return the numbers of ``update`` that depend on the count of steps, for the ``t``-th, from 1."""
         return ()
 
-    def update(
-        self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, factors: Factors
-    ) -> None:
+    def update(self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, *factors: Any) -> None:
         """Update as ``step``, but for the count. A graph reads ``factors`` from tensors on the device."""
         raise NotImplementedError
 
@@ -116,9 +113,7 @@ class Adam(Optimiser):
         return 1 - self.beta1**t, math.sqrt(1 - self.beta2**t)
 
     @torch.no_grad()
-    def update(
-        self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, factors: Factors
-    ) -> None:
+    def update(self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, *factors: Any) -> None:
         correction, root = factors
         moments: Moments = state["m"]
         directions, gradients = list[Tensor](), moments.join(self._decayed(parameters, gradients))
@@ -150,9 +145,7 @@ class SGD(Optimiser):
         return {"t": 0, "m": [torch.zeros_like(p) for p in parameters] if self.momentum else []}
 
     @torch.no_grad()
-    def update(
-        self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, factors: Factors
-    ) -> None:
+    def update(self, parameters: Tensors, gradients: Tensors, state: OptimiserState, lr: Tensor, *factors: Any) -> None:
         gradients = self._decayed(parameters, gradients)
         if self.momentum:
             torch._foreach_mul_(state["m"], self.momentum)

@@ -223,7 +223,7 @@ class Trainer(Stack):
             if rate is None:
                 self.optimiser.step(tensors, gradients, now.optimiser, now.schedule.lr.to(x.dtype))
             else:
-                self.optimiser.update(tensors, gradients, now.optimiser, rate.to(x.dtype), factors.unbind())
+                self.optimiser.update(tensors, gradients, now.optimiser, rate.to(x.dtype), *factors.unbind())
             if seen:
                 self._hold(self.model.network.track(now.parameters, seen))
                 family = Held.of(now.parameters).family
