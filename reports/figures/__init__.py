@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from benchmarks.errors import UsageError
 from benchmarks.records import published, stamp
 from benchmarks.records.form import RecordError
@@ -211,10 +213,11 @@ def _draw(
     if not (stamp.read(stamped, depends) and all(file.exists() for file in files)):
         module, function = figure.draw.split(":")
         style = importlib.import_module("reports.figures.style")
+        drawing = getattr(importlib.import_module(f"reports.figures.{module}"), function)
         assign(labels)
         try:
-            with style.using(options):
-                drawn = getattr(importlib.import_module(f"reports.figures.{module}"), function)(runs)
+            with style.using(options), threadpool_limits(1):  # sums in one order give the same bytes on any machine
+                drawn = drawing(runs)
                 if options.columns and not style.panelled():
                     raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
                 for note in filter(None, (*figure.remarks(runs.protocol), runs.files)):

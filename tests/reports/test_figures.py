@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import tables
 from benchmarks.metrics import SetInfo, evaluate
@@ -17,7 +18,7 @@ from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
 from fvi_core import methods
-from reports.figures import FIGURES, collect, draw, looks, ocean, style
+from reports.figures import FIGURES, collect, draw, kernels, looks, ocean, style
 from reports.figures.parts import mean_and_error
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table, on_own_files
@@ -180,6 +181,21 @@ def test_unchanged_figures_stay_and_changed_ones_are_drawn_again(results: Path, 
 def test_same_records_same_pdf(results: Path, tmp_path: Path) -> None:
     files = [next(draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path / name)).files[0] for name in "ab"]
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_sums_of_a_figure_are_in_one_order_on_any_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    threads: list[int] = []
+
+    def estimates(*_: object) -> list[list[float]]:
+        threads.extend(pool["num_threads"] for pool in threadpool_info())
+        return [[1.0] * len(kernels.SIZES)] * len(kernels.GAMMAS)
+
+    monkeypatch.setattr(kernels, "estimates", estimates)
+    with threadpool_limits(2):
+        assert next(draw([FIGURES["cinquin2024-figure-20"]], SUITE, Records(tmp_path), tmp_path)).files
+    assert set(threads) == {1}
 
 
 def test_reports_never_load_torch(results: Path, tmp_path: Path) -> None:
