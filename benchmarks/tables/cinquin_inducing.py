@@ -1,4 +1,4 @@
-"""The sparse process of cinquin2024's tables 1 and 6 by its number of inducing points, which the paper does not print."""
+"""Sparse GP of cinquin2024's tables 1 and 6 by its number of inducing points, which the paper does not print."""
 
 from __future__ import annotations
 

@@ -176,6 +176,14 @@ def test_penalties_begin_with_the_tables_own_map_and_differ_in_the_prior_alone()
     assert same == [found[0]["parts"]] * 3
 
 
+def test_rates_of_dropout_begin_with_the_tables_own_and_differ_in_the_rate_alone() -> None:
+    labels = ("MC Dropout", "MC Dropout, rate .25", "MC Dropout, rate .5")
+    found = [runs("rudner2022-1-dropout", label, "fashion_mnist", "paper")[0] for label in labels]
+    assert training_key(found[0]) == training_key(runs("rudner2022-1", "MC Dropout", "fashion_mnist", "paper")[0])
+    assert [each["parts"]["family"]["rate"] for each in found] == [0.1, 0.25, 0.5]
+    assert [merge(each["parts"], {"family": {"rate": 0.1}}) for each in found] == [found[0]["parts"]] * 3
+
+
 def test_settings_of_cifar10() -> None:
     """Code of 2023, configs/fsvi-resnet18-cifar10.json; MFVI's log-variances: code of 2022, models/networks.py."""
     for row in tables.get("rudner2022-2").rows:
