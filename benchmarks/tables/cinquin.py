@@ -117,7 +117,7 @@ def varied(
     make: Callable[[Row, str, str], Recipe | None],
 ) -> tuple[Table, ...]:
     """Tables ``-1-<suffix>``, ``-6-<suffix>`` and ``-4-<suffix>`` of rows that vary rows of tables 1, 6 and 4, beside
-    the same numbers; the last of the small sets, if there are any."""
+    the same numbers; the last of the small sets."""
 
     def on_songs(row: Row, dataset: str, protocol: str) -> Recipe | None:
         return with_songs(make(row, dataset, protocol), dataset)
@@ -140,7 +140,6 @@ def varied(
             ("6", "mean square error", "", "mse_standardised", "mse", sets, make),
             ("4", "telling songs from test points", "ood=song", "ood_accuracy", "ood_accuracy", SMALL, on_songs),
         )
-        if set(sets) & set(covers)
     )
 
 
