@@ -1,5 +1,5 @@
-"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: choice of the prior precision, end of
-training."""
+"""Settings that decide the numbers of Laplace in cinquin2024's tables 1, 6 and 4: choice of the prior precision, its
+correlations, end of training."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ READINGS: dict[str, Parts] = {
     _PREDICTIVE: {"fit": {"criterion": "predictive"}},
     "evidence": {"fit": {"precision": "evidence", "criterion": "predictive"}},
     f"relu, {_PREDICTIVE}": {"network": {"activation": "relu"}, "fit": {"criterion": "predictive"}},
+    "Kronecker factors": {"fit": {"structure": "kronecker"}},
+    "all correlations": {"fit": {"structure": "full"}},
 }
 PATIENT = "ten times the patience"
 
@@ -33,7 +35,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 TABLES = varied(
     "laplace",
-    "Laplace by what chooses its prior precision, and by when training stops",
+    "Laplace by what chooses its prior precision, by its correlations, and by when training stops",
     tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, PATIENT)),
     SMALL + LARGE,
     recipe,
