@@ -13,23 +13,27 @@ TABLE = tables.get("cinquin2024-4-epochs")
 FIRST, LONG, MIXED, BOTH = TABLE.rows
 
 
-def runs(row, protocol="paper") -> list:
-    return TABLE.cell_runs(row, TABLE.columns[0], protocol)
+def runs(row, protocol="paper", dataset="boston") -> list:
+    return TABLE.row_runs(row, dataset, protocol)
 
 
-def test_the_first_row_is_a_candidate_of_table_1() -> None:
+@pytest.mark.parametrize("dataset", ["boston", "wine"])
+def test_the_first_row_is_a_candidate_of_table_1(dataset: str) -> None:
     candidates = tables.get("cinquin2024-1-selection")
     row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "rbf"))
-    column = next(column for column in candidates.columns if column.cell.dataset == "boston")
+    column = next(column for column in candidates.columns if column.cell.dataset == dataset)
     (compared,) = candidates.cell_runs(row, column, "paper")
-    assert training_key(runs(FIRST)[0]) == training_key(compared)
-    assert all(run["evaluation"]["sets"] == ["test", "ood-song"] for row in TABLE.rows for run in runs(row))
+    own = [run for row in TABLE.rows for run in runs(row, dataset=dataset)]
+    assert training_key(own[0]) == training_key(compared)
+    assert all(run["evaluation"]["sets"] == ["test", "ood-song"] for run in own)
 
 
+@pytest.mark.parametrize("dataset", ["boston", "wine"])
 @pytest.mark.parametrize("row", [LONG, MIXED, BOTH], ids=lambda row: row.variant)
-def test_rows_differ_in_epochs_and_points_alone(row) -> None:
-    assert len(runs(row)) == len(runs(FIRST)) == 5
-    for run, first in zip(runs(row), runs(FIRST), strict=True):
+def test_rows_differ_in_epochs_and_points_alone(row, dataset: str) -> None:
+    first_runs = runs(FIRST, dataset=dataset)
+    assert len(first_runs) == 5
+    for run, first in zip(runs(row, dataset=dataset), first_runs, strict=True):
         own, parts = copy.deepcopy(dict(run["parts"])), copy.deepcopy(dict(first["parts"]))
         if row in (LONG, BOTH):
             assert (own["training"].pop("epochs"), own["training"].pop("early_stopping")) == (2000, None)
