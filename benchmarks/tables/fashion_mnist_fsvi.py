@@ -41,8 +41,10 @@ CONTEXTS_2023: dict[str, Parts] = {
     "monochrome": {"name": "random_monochrome", "points": 32},
     "kmnist": {"name": "images", "points": 32, "pool": "kmnist"},
 }
+MONOCHROME_ALONE = "monochrome images alone"
 READINGS: dict[str, Parts] = {
     "": {},
+    MONOCHROME_ALONE: {"context": {"name": "random_monochrome", "points": 4}},
     "all layers (code of 2022)": ALL_LAYERS,
     "all layers, full covariance (code of 2022)": FULL_COVARIANCE,
     "code of 2023": CODE_2023 | {"training": TRAINING_2023},
@@ -54,6 +56,7 @@ ROWS = tuple(
     replace(row, label=", ".join(filter(None, (row.label, reading))), variant=f"{variant};{reading}")
     for variant, row in _PUBLISHED.items()
     for reading in READINGS
+    if (variant, reading) != ("kmnist", MONOCHROME_ALONE)
 )
 
 

@@ -119,7 +119,7 @@ def test_readings_begin_with_the_tables_own_rows_and_are_each_codes_combination(
         found = {
             reading: runs(table, f"{label}, {reading}", "fashion_mnist", "short")[0]["parts"]
             for reading in fashion_mnist_fsvi.READINGS
-            if reading
+            if reading not in ("", fashion_mnist_fsvi.MONOCHROME_ALONE)
         }
         points = {
             reading: each["context"].get("points") or sum(part["points"] for part in each["context"]["parts"])
@@ -148,6 +148,14 @@ def test_readings_begin_with_the_tables_own_rows_and_are_each_codes_combination(
         assert has(second["training"], samples=1, clip=1.0, batch_size=128)
         assert has(second["training"]["optimiser"], lr=0.005, momentum=0.9, weight_decay=0.0)
         assert second["training"]["schedule"] == {"name": "cosine", "final": 0.005}
+
+
+def test_monochrome_images_alone_differ_from_the_tables_own_row_in_the_context() -> None:
+    """Paper, section 3.3: "only contains randomly sampled monochrome images"."""
+    own = parts("rudner2022-1", "FSVI (monochrome)", "fashion_mnist", "short")
+    found = parts("rudner2022-1-readings", "FSVI (monochrome), monochrome images alone", "fashion_mnist", "short")
+    assert has(found["context"], name="random_monochrome", points=4)
+    assert {**found, "context": own["context"]} == own
 
 
 @pytest.mark.parametrize("row", tables.get("rudner2022-1-readings").rows, ids=lambda row: row.variant)
