@@ -93,11 +93,15 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
 
 
 def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
-    """Return the outcomes of a group whose process has died: runs without a record have failed, for this reason."""
+    """Return the outcomes of a group whose process has died: runs without a record have failed, for this reason, unless
+    another process has taken them over, which counts this death itself."""
     making = _Making(group, group.claims)
     for run in group.runs:
         if group.recorded(run):
             making.note(run, "done")
+        elif failure := making.failures.since(run.key, run.attempts):
+            making.note(run, "failed", failure["reason"])
+            making.claims.release(run.key)
         else:
             making.fail(run, reason, guess=True)
             making.claims.release(run.key)

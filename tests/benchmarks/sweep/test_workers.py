@@ -266,6 +266,23 @@ def test_a_worker_killed_after_it_recorded_has_done_its_run(folders):
     assert [o.status for o in work.settle(group, "killed")] == ["done"] and Failures(folders[1]).keys() == []
 
 
+def test_a_killed_workers_run_that_another_makes_meanwhile_has_not_failed(folders):
+    (group,) = groups([fakes.config()], folders)
+    with live() as (_, holder):
+        put(folders[1] / "claims", group.keys[0], holder)
+        assert [o.status for o in work.settle(group, "killed")] == ["elsewhere"]
+        assert Claims(folders[1] / "claims").live() == {group.keys[0]: holder}
+    assert Failures(folders[1]).keys() == []
+
+
+def test_a_killed_workers_run_that_failed_elsewhere_meanwhile_is_not_counted_again(folders):
+    (group,) = groups([fakes.config(do="raise")], folders)
+    work.perform(group, nothing)
+    (outcome,) = work.settle(group, "killed")
+    assert outcome.status == "failed" and "exploded" in outcome.reason
+    assert Failures(folders[1]).attempts(group.keys[0]) == 1
+
+
 def test_closing_stops_a_running_group_and_gives_up_its_claim(folders):
     todo, workers = groups([fakes.config(do="wait")], folders), Workers(1)
     process = []
