@@ -18,9 +18,9 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle, StepPatch
 
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
-COLOURS = ("mesh", "image")  # kinds shown as colours, which distinguish no more than three digits
+COLOURS = ("mesh", "image")  # kinds shown as colours, which no eye reads to more than three digits
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
-SHADES = 1000  # distinguishable steps of a colour scale
+SHADES = 100  # steps of a colour scale that are kept at least: about as many as eyes distinguish
 Points = tuple[str, str, np.ndarray]
 
 
