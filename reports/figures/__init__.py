@@ -216,7 +216,7 @@ def _draw(
         drawing = getattr(importlib.import_module(f"reports.figures.{module}"), function)
         assign(labels)
         try:
-            with style.using(options), threadpool_limits(1):  # sums in one order give the same bytes on any machine
+            with style.using(options), threadpool_limits(1):  # sums in one order, whatever the number of cores
                 drawn = drawing(runs)
                 if options.columns and not style.panelled():
                     raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
