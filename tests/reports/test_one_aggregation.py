@@ -92,14 +92,15 @@ def exported(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[in
     return found
 
 
-FRAME, PAGE = 1e-12, 0.5 * 10 ** (1 - DIGITS)
-"""By how much of itself a number may be off: the frame's by the order of a sum, the page's by its last digit kept."""
-
-
-def same(found: float | None, wanted: float, off: float) -> bool:
-    """Whether a form has a number, up to off of itself; None or nan where there is none."""
+def same(found: float | None, wanted: float) -> bool:
+    """Whether a form has a number, up to the order of a sum; None or nan where there is none."""
     none = found is None or math.isnan(found)
-    return none if math.isnan(wanted) else not none and math.isclose(found, wanted, rel_tol=off)
+    return none if math.isnan(wanted) else not none and math.isclose(found, wanted, rel_tol=1e-12)
+
+
+def kept(value: float) -> float:
+    """What the page keeps of a number."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 def rows_of(form: str, labels: list[str]) -> list[list[str]]:
@@ -144,14 +145,14 @@ def test_the_page_and_the_frame_give_the_same_numbers(made: tuple[TableResult, S
         expected, drawn = wanted.get((i, j)), page[i][j] or {}
         published = numbers(result).get(column.published_key(spec))
         if expected:
-            for form, off in ((row, FRAME), (drawn, PAGE)):
-                assert same(form["mean"], expected.mean, off) and same(form["stderr"], expected.stderr, off)
+            for form, told in ((row, float), (drawn, kept)):
+                assert same(form["mean"], told(expected.mean)) and same(form["stderr"], told(expected.stderr))
             assert (row["n"], row["expected"], drawn["n"], drawn["expected"]) == 2 * (expected.n, expected.asked)
             assert drawn["value"] == expected.shown
         else:
             assert math.isnan(row["mean"]) and drawn.get("mean") is None and row["n"] == 0
         paper = math.nan if published is None else published.mean
-        assert same(row["published"], paper, FRAME) and same((drawn.get("paper") or {}).get("mean"), paper, PAGE)
+        assert same(row["published"], paper) and same((drawn.get("paper") or {}).get("mean"), kept(paper))
         assert not drawn or row["verdict"] == drawn["verdict"]
         compared += bool(expected) + bool(published)
     assert compared > 20
