@@ -99,12 +99,12 @@ def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
     for run in group.runs:
         if group.recorded(run):
             making.note(run, "done")
-        elif failure := making.failures.since(run.key, run.attempts):
+            continue
+        if failure := making.failures.since(run.key, run.attempts):
             making.note(run, "failed", failure["reason"])
-            making.claims.release(run.key)
         else:
             making.fail(run, reason, guess=True)
-            making.claims.release(run.key)
+        making.claims.release(run.key)
     return making.told()
 
 
