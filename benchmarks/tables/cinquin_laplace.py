@@ -3,7 +3,6 @@ correlations, end of training."""
 
 from __future__ import annotations
 
-from benchmarks.tables.cinquin import recipe as chosen
 from benchmarks.tables.cinquin import varied
 from benchmarks.tables.cinquin_candidates import LARGE, SMALL, candidate
 from benchmarks.tables.recipes import Parts, Recipe
@@ -18,16 +17,12 @@ READINGS: dict[str, Parts] = {
     "Kronecker factors": {"fit": {"structure": "kronecker"}},
     "all correlations": {"fit": {"structure": "full"}},
 }
-CORRELATIONS = {f"as chosen, {label}": READINGS[label] for label in ("Kronecker factors", "all correlations")}
 PATIENT = "ten times the patience"
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the first candidate of table 1, with another choice of its prior precision, or longer training; or the
-    chosen one with more of its correlations."""
-    if row.variant in CORRELATIONS:
-        found = chosen(row, dataset, protocol)
-        return found and found.with_parts(CORRELATIONS[row.variant])
+    """Return the first candidate of table 1, with another choice of its prior precision, more of its correlations, or
+    longer training."""
     first = candidate("Laplace", "tanh" if protocol == "paper" else None, dataset, protocol)
     if first is None:
         return None
@@ -42,7 +37,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 TABLES = varied(
     "laplace",
     "Laplace by what chooses its prior precision, by its correlations, and by when training stops",
-    tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, *CORRELATIONS, PATIENT)),
+    tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, PATIENT)),
     SMALL + LARGE,
     recipe,
 )
