@@ -21,6 +21,8 @@ STARTS = tuple(
 )
 STEPS = {f"{steps:,} steps": steps for steps in (100, 200, 300, 400, 800)}
 LENGTHS = tuple(Row(f"VIP, {name}", "VIP", "VIP", name) for name in STEPS)
+HELD = "noise held"
+FIXED = tuple(Row(f"{label}, {HELD}", label, METHODS[label], HELD) for label in ("GFSVI", "TFSVI", "VIP"))
 SCALED = "scaled"
 PLACES = {
     "name": "grid",
@@ -108,6 +110,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(found, scheme="" if row.made_by == "GP" else SCALED)
 
 
+def held_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Return the row of the table with the noise that its networks start with throughout."""
+    return recipe(row, dataset, protocol).with_parts({"likelihood": {"learned": False}})
+
+
 _COLUMNS = tuple(
     Column(Cell(DATA, "", metric), label, Cell(DATA, "", metric))
     for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
@@ -147,4 +154,5 @@ TABLES = (
         "Ocean currents after fewer steps of training",
         LENGTHS,
     ),
+    _table(f"{NAME}-held", "Ocean currents with the noise held at a variance of 0.001 (m/s)^2", FIXED, held_recipe),
 )
