@@ -22,7 +22,7 @@ STARTS = tuple(
 STEPS = {f"{steps:,} steps": steps for steps in (100, 200, 300, 400, 800)}
 LENGTHS = tuple(Row(f"VIP, {name}", "VIP", "VIP", name) for name in STEPS)
 HELD = "noise held"
-FIXED = tuple(Row(f"{label}, {HELD}", label, METHODS[label], HELD) for label in ("GFSVI", "TFSVI", "VIP"))
+FIXED = tuple(Row(f"{label}, {HELD}", label, METHODS[label], HELD) for label in ("GFSVI", "VIP"))
 SCALED = "scaled"
 PLACES = {
     "name": "grid",
