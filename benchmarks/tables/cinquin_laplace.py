@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from benchmarks.tables.cinquin import varied
 from benchmarks.tables.cinquin_candidates import LARGE, SMALL, candidate
-from benchmarks.tables.recipes import Parts, Recipe
+from benchmarks.tables.recipes import Parts, Recipe, merge
 from benchmarks.tables.spec import Row
 
 _PREDICTIVE = "validation, predictive log-likelihood"
@@ -17,7 +17,10 @@ READINGS: dict[str, Parts] = {
     "Kronecker factors": {"fit": {"structure": "kronecker"}},
     "all correlations": {"fit": {"structure": "full"}},
 }
-PATIENT = "ten times the patience"
+PATIENT: dict[str, Parts] = {
+    "ten times the patience": {},
+    "lr .001, ten times the patience": {"training": {"optimiser": {"lr": 0.001}}},
+}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -26,18 +29,19 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     first = candidate("Laplace", "tanh" if protocol == "paper" else None, dataset, protocol)
     if first is None:
         return None
-    if row.variant == PATIENT:
+    if row.variant in PATIENT:
         training = first.parts["training"]
         patience = 10 * training["early_stopping"]["patience"]
         longer = training["epochs"] * (1 if protocol == "smoke" else 10)
-        return first.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
+        end: Parts = {"training": {"epochs": longer, "early_stopping": {"patience": patience}}}
+        return first.with_parts(merge(end, PATIENT[row.variant]))
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 
 TABLES = varied(
     "laplace",
     "Laplace by what chooses its prior precision, by its correlations, and by when training stops",
-    tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, PATIENT)),
+    tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*READINGS, *PATIENT)),
     SMALL + LARGE,
     recipe,
 )
