@@ -1,5 +1,5 @@
 """FashionMNIST by settings whose size neither rudner2022 nor its code gives: MAP's penalty, the rate of dropout, MFVI's
-prior."""
+prior and its weight."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ RATES = {"rate .25": 0.25, "rate .5": 0.5}
 
 VARIANCES = {"variance 0.1": 0.1, "variance 0.01": 0.01}
 """Prior variance of MFVI's weights by variant: a tenth of the table's, and a hundredth."""
+FACTORS = {"3 times the weight": 3.0, "10 times the weight": 10.0}
+"""Factor of MFVI's KL divergence by variant."""
 
 
 def decayed(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -39,6 +41,12 @@ def narrowed(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return MFVI of table rudner2022-1 with a narrower prior."""
     found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
     return found.with_parts({"prior": {"variance": VARIANCES[row.variant]}}) if row.variant else found
+
+
+def weighted(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Return MFVI of table rudner2022-1 with a larger weight of its KL divergence."""
+    found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
+    return found.with_parts({"weight": {"factor": FACTORS[row.variant]}}) if row.variant else found
 
 
 def _table(
@@ -63,4 +71,5 @@ TABLES = (
     _table("penalty", "MAP by the penalty on its weights", "MAP", DECAYS, decayed),
     _table("dropout", "MC Dropout by its rate", "MC Dropout", RATES, dropped),
     _table("prior", "MFVI by the variance of its prior", "MFVI", VARIANCES, narrowed),
+    _table("weight", "MFVI by the weight of its KL divergence", "MFVI", FACTORS, weighted),
 )

@@ -192,6 +192,19 @@ def test_rates_of_dropout_begin_with_the_tables_own_and_differ_in_the_rate_alone
     assert [merge(each["parts"], {"family": {"rate": 0.1}}) for each in found] == [found[0]["parts"]] * 3
 
 
+def test_priors_and_weights_of_mfvi_begin_with_the_tables_own_and_differ_in_one_number() -> None:
+    table = runs("rudner2022-1", "MFVI", "fashion_mnist", "paper")[0]
+    for name, variants, part, key, expected in (
+        ("prior", ("variance 0.1", "variance 0.01"), "prior", "variance", [1.0, 0.1, 0.01]),
+        ("weight", ("3 times the weight", "10 times the weight"), "weight", "factor", [1.0, 3.0, 10.0]),
+    ):
+        labels = ("MFVI", *(f"MFVI, {variant}" for variant in variants))
+        found = [runs(f"rudner2022-1-{name}", label, "fashion_mnist", "paper")[0] for label in labels]
+        assert training_key(found[0]) == training_key(table)
+        assert [each["parts"][part][key] for each in found] == expected
+        assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * 3
+
+
 def test_settings_of_cifar10() -> None:
     """Code of 2023, configs/fsvi-resnet18-cifar10.json; MFVI's log-variances: code of 2022, models/networks.py."""
     for row in tables.get("rudner2022-2").rows:
