@@ -3,55 +3,53 @@ prior and its weight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-import datasets
 from benchmarks.tables import fashion_mnist
-from benchmarks.tables.recipes import Recipe
+from benchmarks.tables.recipes import Parts, Recipe
 from benchmarks.tables.spec import Row, Table
 
-DECAYS = {"decay 1e-4": 1e-4, "decay 1e-3": 1e-3}
-"""Weight decay by variant, for the mean loss over images: as in the authors' script for SWAG, and ten times as much."""
-RATES = {"rate .25": 0.25, "rate .5": 0.5}
-"""Rate of dropout by variant: half of the rate with which dropout was introduced (Srivastava et al. 2014), and it."""
-
-VARIANCES = {"variance 0.1": 0.1, "variance 0.01": 0.01}
-"""Prior variance of MFVI's weights by variant: a tenth of the table's, and a hundredth."""
-FACTORS = {"3 times the weight": 3.0, "10 times the weight": 10.0}
-"""Factor of MFVI's KL divergence by variant."""
+IMAGES = 60_000
 
 
-def decayed(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return MAP of table rudner2022-1 with a prior of variance 1 / (images x decay) in place of 1."""
+def _prior(variance: float) -> Parts:
+    return {"prior": {"variance": variance}}
+
+
+SETTINGS: dict[str, tuple[str, str, dict[str, Parts]]] = {
+    "penalty": (
+        "MAP by the penalty on its weights",
+        "MAP",
+        {f"decay {label}": _prior(1 / (IMAGES * decay)) for label, decay in (("1e-4", 1e-4), ("1e-3", 1e-3))},
+    ),
+    "dropout": (
+        "MC Dropout by its rate",
+        "MC Dropout",
+        {f"rate {label}": {"family": {"rate": rate}} for label, rate in ((".25", 0.25), (".5", 0.5))},
+    ),
+    "prior": (
+        "MFVI by the variance of its prior",
+        "MFVI",
+        {f"variance {variance:g}": _prior(variance) for variance in (0.1, 0.01)},
+    ),
+    "weight": (
+        "MFVI by the weight of its KL divergence",
+        "MFVI",
+        {f"{factor:g} times the weight": {"weight": {"factor": factor}} for factor in (3.0, 10.0)},
+    ),
+}
+"""Tables by suffix: title, row of table rudner2022-1, and changed parts by variant. A weight decay, for the mean loss
+over images, is a prior of variance 1 / (images x decay)."""
+
+
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Return the row of table rudner2022-1 with the variant's changes."""
     found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
-    if not row.variant:
-        return found
-    images = datasets.describe(dataset, fashion_mnist.PAPER).n_train
-    return found.with_parts({"prior": {"variance": 1 / (images * DECAYS[row.variant])}})
+    changes = {variant: parts for *_, variants in SETTINGS.values() for variant, parts in variants.items()}
+    return found.with_parts(changes.get(row.variant, {}))
 
 
-def dropped(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return MC Dropout of table rudner2022-1 with another rate."""
-    found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
-    return found.with_parts({"family": {"rate": RATES[row.variant]}}) if row.variant else found
-
-
-def narrowed(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return MFVI of table rudner2022-1 with a narrower prior."""
-    found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
-    return found.with_parts({"prior": {"variance": VARIANCES[row.variant]}}) if row.variant else found
-
-
-def weighted(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return MFVI of table rudner2022-1 with a larger weight of its KL divergence."""
-    found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
-    return found.with_parts({"weight": {"factor": FACTORS[row.variant]}}) if row.variant else found
-
-
-def _table(
-    suffix: str, title: str, label: str, variants: dict[str, float], recipe: Callable[[Row, str, str], Recipe]
-) -> Table:
+def _table(suffix: str, title: str, label: str, variants: dict[str, Parts]) -> Table:
     row = next(row for row in fashion_mnist.ROWS if row.label == label)
     return Table(
         f"{fashion_mnist.PAPER}-1-{suffix}",
@@ -67,9 +65,4 @@ def _table(
     )
 
 
-TABLES = (
-    _table("penalty", "MAP by the penalty on its weights", "MAP", DECAYS, decayed),
-    _table("dropout", "MC Dropout by its rate", "MC Dropout", RATES, dropped),
-    _table("prior", "MFVI by the variance of its prior", "MFVI", VARIANCES, narrowed),
-    _table("weight", "MFVI by the weight of its KL divergence", "MFVI", FACTORS, weighted),
-)
+TABLES = tuple(_table(suffix, *setting) for suffix, setting in SETTINGS.items())
