@@ -4,8 +4,8 @@ correlations, end of training."""
 from __future__ import annotations
 
 from benchmarks.tables.cinquin import varied
-from benchmarks.tables.cinquin_candidates import LARGE, SMALL, candidate
-from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, SMALL, candidate
+from benchmarks.tables.recipes import Parts, Recipe
 from benchmarks.tables.spec import Row
 
 _PREDICTIVE = "validation, predictive log-likelihood"
@@ -19,7 +19,7 @@ READINGS: dict[str, Parts] = {
 }
 PATIENT: dict[str, Parts] = {
     "ten times the patience": {},
-    "lr .001, ten times the patience": {"training": {"optimiser": {"lr": 0.001}}},
+    "lr .001, ten times the patience": CANDIDATES["paper"]["Laplace"]["tanh, lr .001"],
 }
 
 
@@ -33,8 +33,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         training = first.parts["training"]
         patience = 10 * training["early_stopping"]["patience"]
         longer = training["epochs"] * (1 if protocol == "smoke" else 10)
-        end: Parts = {"training": {"epochs": longer, "early_stopping": {"patience": patience}}}
-        return first.with_parts(merge(end, PATIENT[row.variant]))
+        end = first.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
+        return end.with_parts(PATIENT[row.variant])
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 

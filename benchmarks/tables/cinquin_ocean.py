@@ -111,7 +111,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def held_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return the row of the table with the noise that its networks start with throughout."""
+    """Return the table's row with the noise held where its training starts."""
     return recipe(row, dataset, protocol).with_parts({"likelihood": {"learned": False}})
 
 

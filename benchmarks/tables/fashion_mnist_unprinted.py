@@ -10,6 +10,7 @@ from benchmarks.tables.recipes import Parts, Recipe
 from benchmarks.tables.spec import Row, Table
 
 IMAGES = 60_000
+"""Training images of FashionMNIST, all of which rudner2022 uses."""
 
 
 def _prior(variance: float) -> Parts:
@@ -40,13 +41,13 @@ SETTINGS: dict[str, tuple[str, str, dict[str, Parts]]] = {
 }
 """Tables by suffix: title, row of table rudner2022-1, and changed parts by variant. A weight decay, for the mean loss
 over images, is a prior of variance 1 / (images x decay)."""
+CHANGES: dict[str, Parts] = {"": {}} | {name: parts for *_, own in SETTINGS.values() for name, parts in own.items()}
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the row of table rudner2022-1 with the variant's changes."""
     found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol)
-    changes = {variant: parts for *_, variants in SETTINGS.values() for variant, parts in variants.items()}
-    return found.with_parts(changes.get(row.variant, {}))
+    return found.with_parts(CHANGES[row.variant])
 
 
 def _table(suffix: str, title: str, label: str, variants: dict[str, Parts]) -> Table:

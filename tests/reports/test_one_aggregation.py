@@ -93,13 +93,13 @@ def exported(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[in
 
 
 def same(found: float | None, wanted: float) -> bool:
-    """Whether a form has a number, up to the order of a sum; None or nan where there is none."""
+    """Return whether a form has the wanted number, up to the order of a sum; None or nan stands for no number."""
     none = found is None or math.isnan(found)
     return none if math.isnan(wanted) else not none and math.isclose(found, wanted, rel_tol=1e-12)
 
 
 def kept(value: float) -> float:
-    """What the page keeps of a number."""
+    """Return a number with as many digits as the page keeps."""
     return float(f"{value:.{DIGITS}g}")
 
 

@@ -48,7 +48,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const cell = ({ sheet, column }, i) => {
     const [label, method] = sheet.rows[i];
-    return make("td", { class: "mean" }, make("a", { href: `${root}${sheet.page}#${sheet.protocol}/${i}/${column.place}` }, column.values[i]), label === method ? null : make("span", { class: "small" }, ` ${label}`));
+    return make("td", { class: "mean" }, make("a", { href: `${root}${sheet.page}#${sheet.protocol}/${i}/${column.place}` }, column.values[i]), label === method ? null : make("small", {}, ` ${label}`));
   };
 
   const section = (protocol, found) => {

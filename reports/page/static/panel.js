@@ -64,7 +64,7 @@
     const [row, column, cell] = [details.rows[i], details.columns[j], details.cells[i][j]];
     const group = row.groups[column.dataset] ?? {};
     document.getElementById("panel-title").replaceChildren(
-      `${row.label} · ${column.label}`, make("span", { class: "small" }, `${column.title} on ${column.dataset}${column.condition ? `, ${column.condition}` : ""}; protocol ${details.protocol}`));
+      `${row.label} · ${column.label}`, make("small", {}, `${column.title} on ${column.dataset}${column.condition ? `, ${column.condition}` : ""}; protocol ${details.protocol}`));
     const plot = make("div", { class: "plot", role: "img", "aria-label": `Runs of this cell${cell.paper ? " beside the published mean and error" : ""}; the values are in the table below.` });
     const body = dialog.querySelector(".body");
     body.replaceChildren(facts(cell), ...(cell.n || cell.paper ? [plot] : []));

@@ -37,7 +37,7 @@
     const words = plain(input.value).split(/\s+/).filter(Boolean);
     const found = words.length ? entries.map((entry) => [score(entry, words), entry]).filter(([points]) => points).sort((a, b) => b[0] - a[0]) : [];
     list.replaceChildren(...found.slice(0, MOST).map(([, entry], k) => make("a", { role: "option", id: `hit-${k}`, href: root + entry.address, tabindex: "-1", "aria-selected": "false" },
-      make("span", { class: "kind" }, entry.kind), make("span", { class: "title" }, entry.title), make("span", { class: "small" }, entry.about))));
+      make("span", { class: "kind" }, entry.kind), make("span", { class: "title" }, entry.title), make("small", {}, entry.about))));
     input.setAttribute("aria-expanded", String(found.length > 0));
     told.textContent = !words.length ? "Words in any order; ↑ ↓ choose, Enter opens, Esc closes." : found.length ? `${found.length} found${found.length > MOST ? `, the best ${MOST} shown` : ""}` : "Nothing found.";
     choose(list.firstElementChild);

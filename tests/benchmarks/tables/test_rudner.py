@@ -184,25 +184,22 @@ def test_penalties_begin_with_the_tables_own_map_and_differ_in_the_prior_alone()
     assert same == [found[0]["parts"]] * 3
 
 
-def test_rates_of_dropout_begin_with_the_tables_own_and_differ_in_the_rate_alone() -> None:
-    labels = ("MC Dropout", "MC Dropout, rate .25", "MC Dropout, rate .5")
-    found = [runs("rudner2022-1-dropout", label, "fashion_mnist", "paper")[0] for label in labels]
-    assert training_key(found[0]) == training_key(runs("rudner2022-1", "MC Dropout", "fashion_mnist", "paper")[0])
-    assert [each["parts"]["family"]["rate"] for each in found] == [0.1, 0.25, 0.5]
-    assert [merge(each["parts"], {"family": {"rate": 0.1}}) for each in found] == [found[0]["parts"]] * 3
-
-
-def test_priors_and_weights_of_mfvi_begin_with_the_tables_own_and_differ_in_one_number() -> None:
-    table = runs("rudner2022-1", "MFVI", "fashion_mnist", "paper")[0]
-    for name, variants, part, key, expected in (
-        ("prior", ("variance 0.1", "variance 0.01"), "prior", "variance", [1.0, 0.1, 0.01]),
-        ("weight", ("3 times the weight", "10 times the weight"), "weight", "factor", [1.0, 3.0, 10.0]),
-    ):
-        labels = ("MFVI", *(f"MFVI, {variant}" for variant in variants))
-        found = [runs(f"rudner2022-1-{name}", label, "fashion_mnist", "paper")[0] for label in labels]
-        assert training_key(found[0]) == training_key(table)
-        assert [each["parts"][part][key] for each in found] == expected
-        assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * 3
+@pytest.mark.parametrize(
+    ("name", "label", "variants", "part", "key", "expected"),
+    [
+        ("dropout", "MC Dropout", ("rate .25", "rate .5"), "family", "rate", [0.1, 0.25, 0.5]),
+        ("prior", "MFVI", ("variance 0.1", "variance 0.01"), "prior", "variance", [1.0, 0.1, 0.01]),
+        ("weight", "MFVI", ("3 times the weight", "10 times the weight"), "weight", "factor", [1.0, 3.0, 10.0]),
+    ],
+)
+def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
+    name: str, label: str, variants: tuple[str, ...], part: str, key: str, expected: list[float]
+) -> None:
+    labels = (label, *(f"{label}, {variant}" for variant in variants))
+    found = [runs(f"rudner2022-1-{name}", each, "fashion_mnist", "paper")[0] for each in labels]
+    assert training_key(found[0]) == training_key(runs("rudner2022-1", label, "fashion_mnist", "paper")[0])
+    assert [each["parts"][part][key] for each in found] == expected
+    assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * 3
 
 
 def test_settings_of_cifar10() -> None:
