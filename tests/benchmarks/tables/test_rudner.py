@@ -202,6 +202,17 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
     assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * 3
 
 
+@pytest.mark.parametrize("label", ["MAP", "MFVI", "MC Dropout", "Deep Ensemble"])
+def test_training_of_2023_is_that_of_fsvi_in_the_code_of_2023_for_as_many_epochs(label: str) -> None:
+    own = parts("rudner2022-1", label, "fashion_mnist", "paper")
+    found = parts("rudner2022-1-training", f"{label}, training of 2023", "fashion_mnist", "paper")
+    fsvi = parts("rudner2022-1-readings", "FSVI (monochrome), code of 2023", "fashion_mnist", "short")
+    assert found["training"] == {**fsvi["training"], "epochs": 30}
+    assert (
+        {**found, "training": own["training"]} == own == parts("rudner2022-1-training", label, "fashion_mnist", "paper")
+    )
+
+
 def test_settings_of_cifar10() -> None:
     """Code of 2023, configs/fsvi-resnet18-cifar10.json; MFVI's log-variances: code of 2022, models/networks.py."""
     for row in tables.get("rudner2022-2").rows:
