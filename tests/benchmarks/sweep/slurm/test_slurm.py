@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import files
 from benchmarks.commands import sweeping
 from benchmarks.commands.cli import build
 from benchmarks.records import provenance
@@ -47,7 +48,10 @@ def environment(cluster, monkeypatch):
 
 @pytest.fixture
 def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "state"
+    """Folders of results and state. A failed test shows what its array tasks wrote to stderr."""
+    yield tmp_path / "results", tmp_path / "state"
+    for log in sorted(tmp_path.glob("state/slurm/*/logs/*.err")):
+        print(f"{log.name}: {files.tail(log, 3000)}")
 
 
 def wait(condition, seconds=240, every=0.1):
