@@ -123,6 +123,14 @@ class ExactProcess:
 
 
 def _split(parameters: Parameters) -> tuple[Parameters, tuple[Tensor, Tensor, Tensor]]:
-    """Split parameters into the kernel's hyper-parameters and noise, inputs and targets of the training data."""
+    """Split parameters into the kernel's hyper-parameters and noise, inputs and targets of the training data.
+
+    Raises NotSupported before the process is conditioned on them.
+    """
+    if "train/noise" not in parameters:
+        raise NotSupported(
+            f"family {ExactGP.name!r} has no predictions during training, as early stopping by validation likelihood "
+            'needs them; set "objective": true in early_stopping, or leave it out'
+        )
     hyper = {name: value for name, value in parameters.items() if "train/" not in name}
     return hyper, (parameters["train/noise"], parameters["train/x"], parameters["train/y"])

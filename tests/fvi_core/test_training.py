@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fvi_core.data import TrainingData
+from fvi_core.families.base import NotSupported
 from fvi_core.held import Held
 from fvi_core.networks import Network
 from fvi_core.objective import Weight
@@ -265,6 +266,14 @@ def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss(objec
 def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
     first = train(KINDS["MAP"], epochs=3, early_stopping={"patience": 50, "every": 10})[0]
     assert_same(first, train(KINDS["MAP"], epochs=3)[0])
+
+
+def test_an_exact_process_stops_early_by_its_objective_alone():
+    data, rule = small.training_data(R, N, validation=4), {"patience": 1, "every": 1}
+    with pytest.raises(NotSupported, match='exact_gp.* has no predictions during training.*"objective": true'):
+        train(KINDS["GP"], data=data, dtype="float64", early_stopping=rule)
+    for each in train(KINDS["GP"], data=data, dtype="float64", early_stopping=rule | {"objective": True}):
+        assert each.reason is None
 
 
 def test_early_stopping_needs_a_validation_part():
