@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -191,8 +192,10 @@ def note_end(group: RunGroup, run: PlannedRun, reason: str, log: Path, same: boo
     """Record that a run ended with its array task, and whether it can resume; ``same``: replace a guessed reason."""
     if progress(group.state, run.key):
         reason += "; the next attempt resumes from its checkpoint"
-    with contextlib.suppress(OSError):
+    try:
         group.failures.write(run.config, run.key, reason, log=str(log), same=same)
+    except OSError as error:
+        print(f"{group.title}: {reason} (and this could not be noted: {error})", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -190,6 +190,15 @@ def test_a_known_reason_stays_and_a_cancelled_guess_goes(folders, slurm):
     assert Failures(folders[1]).keys() == list(first.keys)
 
 
+def test_an_end_that_cannot_be_noted_is_printed(folders, capfd):
+    (first, *_) = groups(folders)
+    folders[1].mkdir()
+    (folders[1] / "failures").write_text("no folder")
+    jobs.note_end(first, first.runs[0], "its array task was preempted", folders[1] / "log")
+    said = capfd.readouterr().err
+    assert "its array task was preempted (and this could not be noted: " in said and first.title in said
+
+
 @pytest.mark.parametrize("forgotten", [True, False])
 def test_array_tasks_that_could_not_begin_are_told_with_what_they_said(forgotten, folders, slurm):
     first, second, *_ = groups(folders)
