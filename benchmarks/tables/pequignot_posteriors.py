@@ -30,6 +30,13 @@ _CHAINS: dict[str, Parts] = {
         "training": {"samples": 5, "thinning": 1, "warmup": 2, "leapfrogs": 2, "map_steps": 5},
     },
 }
+_APART: Parts = {"training": {"samples": 100, "thinning": 100}}
+LONGER: dict[str, Parts] = _CHAINS | {
+    "paper": merge(_APART, {"family": {"size": 10}}),
+    "short": merge(_APART, {"family": {"size": 2}}),
+}
+"""Chains whose draws are as far apart as the paper's: of 50,000 to 200,000 trajectories after burning (table 6), 1,000
+draws are used."""
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -39,7 +46,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0))
 
 
-def _on_split(row: Row, dataset: str, protocol: str, split: int) -> Recipe:
+def _on_longer_chains(row: Row, dataset: str, protocol: str) -> Recipe:
+    return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0), LONGER)
+
+
+def _on_split(row: Row, dataset: str, protocol: str, split: int, chains: dict[str, Parts] = _CHAINS) -> Recipe:
     smoke = protocol == "smoke"
     noise = {"name": "gaussian", "init_std": NOISE[dataset], "learned": False}
     posterior = EntropyRequest(draws=10, sets=2, points=8) if smoke else EntropyRequest()
@@ -47,12 +58,12 @@ def _on_split(row: Row, dataset: str, protocol: str, split: int) -> Recipe:
     if row.made_by == "HMC":
         network = {"name": "mlp", "hidden": [50], "activation": "relu"}
         own: Parts = {"network": network, "likelihood": noise, "training": {"name": "hmc"}}
-        return Recipe(merge(own, _CHAINS[protocol]), ((split, 0),), SCHEME, samples=samples, posterior=posterior)
+        return Recipe(merge(own, chains[protocol]), ((split, 0),), SCHEME, samples=samples, posterior=posterior)
     parts = pequignot.settings(row, dataset, protocol)
     if row.made_by != "Deep Ensemble":
         parts = merge(parts, {"likelihood": noise})
     if row.made_by in WITH_KL:
-        hmc = make_configs("HMC", dataset, protocol, _on_split(REFERENCE, dataset, protocol, split))
+        hmc = make_configs("HMC", dataset, protocol, _on_split(REFERENCE, dataset, protocol, split, chains))
         posterior = replace(posterior, against={"HMC": hmc}, siblings=True)
     replicates = tuple((split, seed) for seed in range(2 if smoke else 3))
     return Recipe(parts, replicates, SCHEME, samples=samples, posterior=posterior)
@@ -135,5 +146,21 @@ TABLES = (
         _errors(("concrete",)),
         "-split",
         lambda row, dataset, protocol: _on_split(row, dataset, protocol, 0),
+    ),
+    _table(
+        "1",
+        "Entropy of the posterior on wine by longer chains, experiment 1",
+        (REFERENCE,),
+        tuple(column for column in _ENTROPIES if column.cell.dataset == "wine"),
+        "-chains",
+        _on_longer_chains,
+    ),
+    _table(
+        "4",
+        "KL from and to longer chains of HMC on wine, experiment 1",
+        COMPARED,
+        tuple(column for column in _DIVERGENCES if column.cell.dataset == "wine"),
+        "-chains",
+        _on_longer_chains,
     ),
 )

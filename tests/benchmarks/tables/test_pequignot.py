@@ -11,6 +11,7 @@ from benchmarks import tables
 from benchmarks.records import published
 from benchmarks.records.config import run_key, training_key
 from benchmarks.tables.pequignot import LARGE, SMALL
+from benchmarks.tables.recipes import merge
 
 EXPERIMENT_1 = ("1", "2", "4")
 
@@ -55,6 +56,21 @@ def test_the_other_split_of_concrete_changes_nothing_but_the_split() -> None:
             assert (theirs["dataset"]["split"], other["dataset"]["split"]) == (1, 0)
             assert (theirs["parts"], theirs["seed"]) == (other["parts"], other["seed"])
             assert run_key(theirs) != run_key(other)
+
+
+def test_longer_chains_have_as_many_draws_and_stand_beside_the_same_posteriors() -> None:
+    """Table 6: 60,000 to 230,000 iterations, of which 4,000 to 40,000 are burnt; App. C: 1,000 draws."""
+    (hmc,), (longer,) = runs("1", "HMC", "wine"), runs("1-chains", "HMC", "wine")
+    draws = {"family": {"size": 100}, "training": {"samples": 10, "thinning": 15}}
+    assert merge(longer["parts"], draws) == hmc["parts"] and longer["dataset"] == hmc["dataset"]
+    training = longer["parts"]["training"]
+    assert longer["parts"]["family"]["size"] * training["samples"] == longer["evaluation"]["samples"] == 1000
+    assert 50_000 <= 1000 * training["thinning"] <= 200_000
+    for label in ("NN-HyVI", "FuNN-HyVI"):
+        for own, beside in zip(runs("4", label, "wine"), runs("4-chains", label, "wine"), strict=True):
+            (against,) = beside["evaluation"]["posterior"]["against"]["HMC"]
+            assert training_key({**longer, **against}) == training_key(longer)
+            assert training_key(own) == training_key(beside) and run_key(own) != run_key(beside)
 
 
 def test_table_4_compares_what_the_authors_code_estimates() -> None:
