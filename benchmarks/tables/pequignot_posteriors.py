@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
@@ -37,15 +38,11 @@ LONGER: dict[str, Parts] = _CHAINS | {
 draws are used."""
 
 
-def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+def recipe(row: Row, dataset: str, protocol: str, chains: dict[str, Parts] = _CHAINS) -> Recipe:
     """Return the settings of section 4.1 and appendices C and E; where paper and scripts differ, the scripts (see the
     table's notes).
     """
-    return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0))
-
-
-def _on_longer_chains(row: Row, dataset: str, protocol: str) -> Recipe:
-    return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0), LONGER)
+    return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0), chains)
 
 
 def _on_split(row: Row, dataset: str, protocol: str, split: int, chains: dict[str, Parts] = _CHAINS) -> Recipe:
@@ -153,7 +150,7 @@ TABLES = (
         (REFERENCE,),
         tuple(column for column in _ENTROPIES if column.cell.dataset == "wine"),
         "-chains",
-        _on_longer_chains,
+        partial(recipe, chains=LONGER),
         ("paper", "smoke"),
     ),
     _table(
@@ -162,7 +159,7 @@ TABLES = (
         COMPARED,
         tuple(column for column in _DIVERGENCES if column.cell.dataset == "wine"),
         "-chains",
-        _on_longer_chains,
+        partial(recipe, chains=LONGER),
         ("paper", "smoke"),
     ),
 )
