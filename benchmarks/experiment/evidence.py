@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
@@ -13,6 +15,7 @@ from benchmarks.experiment.reference import prior_at
 from benchmarks.shapes import MetricRow
 from datasets.contract import EvaluationSet
 from fvi_core.families.base import NotSupported
+from fvi_core.families.collapsed_gp import collapsed
 from fvi_core.families.sparse_gp import SparseGP
 from fvi_core.held import Held
 
@@ -43,10 +46,11 @@ def bound_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[Metri
     if not isinstance(family, SparseGP):
         raise NotSupported(f"bound of {name!r}: wanted family 'sparse_gp', found {family.name!r}")
     chosen, x, y, variance = _asked(own, name)
-    points = family.process(Held.of(own.parameters).family).points
-    a = points.project(x)
-    q = (a.mT @ a)[0].double().cpu()
-    value = _joint(name, torch.zeros_like(y), q, variance, y) - points.variance_left(x, a).sum().item() / (2 * variance)
+    points = family.inducing_points(Held.of(own.parameters).family)
+    noise, targets = (torch.as_tensor(each, dtype=torch.float64, device=x.device)[None] for each in (variance, y))
+    value = collapsed(points, noise, x, targets)[0].item()
+    if not math.isfinite(value):
+        raise NotFinite(f"bound of {name!r}: the covariance of the inducing points is not positive definite")
     return [_row(own, chosen, "collapsed_bound", value / len(y), len(y))]
 
 

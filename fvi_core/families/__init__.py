@@ -2,6 +2,7 @@
 
 from fvi_core.families import (  # noqa: F401
     centroids,
+    collapsed_gp,
     dropout,
     ensemble,
     exact_gp,

@@ -47,7 +47,7 @@ class ExactGP(Family):
         x: Tensor,
         y: Tensor,
     ) -> Tensor:
-        variance, kernel = self._noise_variance(likelihood, likelihood_parameters), KERNELS.build(self.kernel)
+        variance, kernel = noise_variance(self, likelihood, likelihood_parameters), KERNELS.build(self.kernel)
         if kernel.vector and y.shape[2:] != x.shape[2:]:
             found = f"targets {list(y.shape[2:])} and inputs {list(x.shape[2:])}"
             raise NotSupported(
@@ -56,16 +56,8 @@ class ExactGP(Family):
         return log_evidence(kernel, parameters, variance, x, y)
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
-        variance = self._noise_variance(fitting.likelihood, Held.of(parameters).likelihood).detach()
+        variance = noise_variance(self, fitting.likelihood, Held.of(parameters).likelihood).detach()
         return parameters | {"train/x": fitting.x, "train/y": fitting.y, "train/noise": variance}
-
-    def _noise_variance(self, likelihood: Likelihood, likelihood_parameters: Parameters) -> Tensor:
-        std = likelihood.noise_std(likelihood_parameters)
-        if std is None:
-            raise NotSupported(
-                f"family {self.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not"
-            )
-        return std.square()
 
     def _posterior(self, parameters: Parameters, x: Tensor, full: bool) -> tuple[Tensor, Tensor]:
         hyper, data = _split(parameters)
@@ -128,9 +120,22 @@ def _split(parameters: Parameters) -> tuple[Parameters, tuple[Tensor, Tensor, Te
     Raises NotSupported before the process is conditioned on them.
     """
     if "train/noise" not in parameters:
-        raise NotSupported(
-            f"family {ExactGP.name!r} has no predictions during training, as early stopping by validation likelihood "
-            'needs them; set "objective": true in early_stopping, or leave it out'
-        )
+        raise unconditioned(ExactGP.name)
     hyper = {name: value for name, value in parameters.items() if "train/" not in name}
     return hyper, (parameters["train/noise"], parameters["train/x"], parameters["train/y"])
+
+
+def noise_variance(family: Family, likelihood: Likelihood, likelihood_parameters: Parameters) -> Tensor:
+    """Variance of Gaussian noise, ``[R]``. Raises NotSupported for a likelihood without."""
+    std = likelihood.noise_std(likelihood_parameters)
+    if std is None:
+        raise NotSupported(f"family {family.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not")
+    return std.square()
+
+
+def unconditioned(family: str) -> NotSupported:
+    """Return the error of a process that is asked for predictions before it is conditioned on the training data."""
+    return NotSupported(
+        f"family {family!r} has no predictions during training, as early stopping by validation likelihood needs them; "
+        'set "objective": true in early_stopping, or leave it out'
+    )

@@ -43,7 +43,7 @@ class SparseGP(Inducing):
         hyper = KERNELS.build(self.kernel).init(len(streams), features)
         values = streams.normal(self.points, features)  # placeholder until training inputs are known
         hyper = {name: value.to(streams.device) for name, value in hyper.items()}
-        return self._named(hyper) | _start(values, network.n_outputs)
+        return self._named(hyper) | self._start(values, network.n_outputs)
 
     def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
         kernel, (_, z) = KERNELS.build(self.kernel), self.random_inputs(train, streams)
@@ -55,19 +55,22 @@ class SparseGP(Inducing):
             hyper, _ = fit_kernel(
                 kernel, train.x, train.y, streams, steps=self.fit_steps, lr=self.fit_lr, scale=train.scale
             )
-        return self._named(hyper) | _start(z.to(parameters[INPUTS].dtype), network.n_outputs)
+        return self._named(hyper) | self._start(z.to(parameters[INPUTS].dtype), network.n_outputs)
+
+    def _start(self, z: Tensor, outputs: int) -> Parameters:
+        r, m = z.shape[:2]
+        return {INPUTS: z, MEAN: z.new_zeros(r, outputs, m), FACTOR: z.new_zeros(r, outputs, m, m)}
 
     def _named(self, hyper: Params) -> Parameters:
         """Name hyper-parameters as trained parameters, or as constants."""
         return {(CONSTANT + name if self.fit_steps else name): value for name, value in hyper.items()}
 
-    def process(self, parameters: Parameters) -> InducedProcess:
+    def inducing_points(self, parameters: Parameters) -> InducingPoints:
+        """Return the prior process given its values at the inducing points."""
         own = {name: value for name, value in parameters.items() if not name.startswith("inducing/")}
         hyper = {name.removeprefix(CONSTANT): value for name, value in own.items()}
-        points = InducingPoints(KERNELS.build(self.kernel), hyper, parameters[INPUTS], self.jitter)
-        return InducedProcess(points, parameters[MEAN].double(), lower_triangle(parameters[FACTOR].double()))
+        return InducingPoints(KERNELS.build(self.kernel), hyper, parameters[INPUTS], self.jitter)
 
-
-def _start(z: Tensor, outputs: int) -> Parameters:
-    r, m = z.shape[:2]
-    return {INPUTS: z, MEAN: z.new_zeros(r, outputs, m), FACTOR: z.new_zeros(r, outputs, m, m)}
+    def process(self, parameters: Parameters) -> InducedProcess:
+        values = parameters[MEAN].double(), lower_triangle(parameters[FACTOR].double())
+        return InducedProcess(self.inducing_points(parameters), *values)

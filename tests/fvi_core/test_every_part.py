@@ -116,6 +116,7 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     from tests.fvi_core.divergences import test_divergences, test_spectral
     from tests.fvi_core.families import (
         test_centroids,
+        test_collapsed_gp,
         test_families,
         test_gaussian_head,
         test_gwi,
@@ -127,7 +128,15 @@ def test_kinds_with_contracts_of_their_own_test_every_part_too():
     )
 
     modules = (test_divergences, test_spectral, test_samplers, test_families, test_gwi, test_implicit_process)
-    modules += (test_centroids, test_gaussian_head, test_radial, test_rank1, test_sparse_gp, test_swag)
+    modules += (
+        test_centroids,
+        test_collapsed_gp,
+        test_gaussian_head,
+        test_radial,
+        test_rank1,
+        test_sparse_gp,
+        test_swag,
+    )
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     for registry, contract in ((FAMILIES, FamilyContract), (DIVERGENCES, DivergenceContract)):
         own = {name for name, cls in registry.classes.items() if cls.__module__.startswith("fvi_core.")}
