@@ -66,16 +66,15 @@ def collapsed(points: InducingPoints, noise: Tensor, x: Tensor, y: Tensor) -> tu
     outputs, at inputs ``[R, N, ...]`` and targets ``[R, N]`` or ``[R, N, Q]``; ``noise`` is sigma^2, ``[R]``. m is
     ``[R, Q, M]``; C, ``[R, Q, M, M]``, is upper triangular and the same for every output.
     """
-    variance = noise.double()[:, None, None]
-    targets = (y if y.dim() == 3 else y.unsqueeze(-1)).double() / variance.sqrt()
-    n, outputs = targets.shape[1:]
+    targets = (y if y.dim() == 3 else y.unsqueeze(-1)).double()
+    (n, outputs), variance = targets.shape[1:], noise.double()[:, None, None]
     a = points.project(x)
-    left = points.variance_left(x, a).sum(1) / noise
-    scaled = a / variance.sqrt()
-    root = cholesky(product(scaled, scaled.mT), 1.0)
-    white = solve_lower(root, product(scaled, targets))
-    constants = outputs * (n * (2 * math.pi * noise).log() + log_determinant(root) + left)
-    bound = -0.5 * (constants + targets.square().sum((1, 2)) - white.square().sum((1, 2)))
+    gram = product(a, a.mT)
+    left = points.kernel.diagonal(points.params, x).sum(1) - gram.diagonal(dim1=1, dim2=2).sum(1)
+    root = cholesky(gram / variance, 1.0)
+    white = solve_lower(root, product(a, targets / variance))
+    constants = outputs * (n * (2 * math.pi * noise).log() + log_determinant(root) + left / noise)
+    bound = -0.5 * (constants + targets.square().sum((1, 2)) / noise - white.square().sum((1, 2)))
     identity = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
     factor = torch.linalg.solve_triangular(root.mT, identity.expand_as(root), upper=True)
     return bound, product(factor, white).mT, factor.unsqueeze(1).expand(-1, outputs, -1, -1)
