@@ -17,11 +17,9 @@ READINGS: dict[str, Parts] = {
     "Kronecker factors": {"fit": {"structure": "kronecker"}},
     "all correlations": {"fit": {"structure": "full"}},
 }
-_SLOW = CANDIDATES["paper"]["Laplace"]["tanh, lr .001"]
-PATIENT: dict[str, tuple[int, Parts]] = {
-    "ten times the patience": (10, {}),
-    "lr .001, ten times the patience": (10, _SLOW),
-    "lr .001, a hundred times the patience": (100, _SLOW),
+PATIENT: dict[str, Parts] = {
+    "ten times the patience": {},
+    "lr .001, ten times the patience": CANDIDATES["paper"]["Laplace"]["tanh, lr .001"],
 }
 
 
@@ -32,11 +30,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     if first is None:
         return None
     if row.variant in PATIENT:
-        training, (factor, changes) = first.parts["training"], PATIENT[row.variant]
-        patience = factor * training["early_stopping"]["patience"]
+        training = first.parts["training"]
+        patience = 10 * training["early_stopping"]["patience"]
         longer = training["epochs"] * (1 if protocol == "smoke" else 10)
         end = first.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
-        return end.with_parts(changes)
+        return end.with_parts(PATIENT[row.variant])
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 
