@@ -46,6 +46,6 @@ TABLES = varied(
     "collapsed",
     "Sparse GP by the collapsed bound",
     (_row("collapsed bound"),),
-    (*SMALL, "kin8nm", "naval"),
+    (*SMALL, "naval"),
     collapsed_recipe,
 )
