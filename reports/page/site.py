@@ -45,9 +45,7 @@ MOST = 12_000_000  # largest size of a site in bytes
 # Three quarters of the time that the usual filter takes, for files as large.
 QUICK = [{"id": lzma.FILTER_LZMA2, "preset": 6, "mf": lzma.MF_HC4, "nice_len": 64, "depth": 2, "lc": 4, "pb": 0}]
 # What HTML lets out in a table of thousands of cells: end tags before another one, quotes around a word.
-SPARE = re.compile(
-    r'</t[dhr]>\s*(?=</?t)|( (?:data-order|data-cell|class|scope)=)"([\w./#-]*\w)"(?=[ >])|( data-order)=""'
-)
+SPARE = re.compile(r'</t[dhr]>\s*(?=</?t)|( data-(?:order|cell)=)"([\w./#-]*\w)"(?=[ >])')
 NAMED = 5  # largest files named if it is larger
 NEWEST = 12
 API = "api/index.html"  # written by make docs
@@ -202,7 +200,7 @@ class _Writer:
         rendered = self.environment.get_template(template or name).render(
             root=root, here=name, book=self.book, api=(self.out / API).exists(), **context
         )
-        self._text(name, SPARE.sub(r"\1\2\3", rendered) + "\n")
+        self._text(name, SPARE.sub(r"\1\2", rendered) + "\n")
 
     def _data(self, name: str, found: Any) -> None:
         """Write what scripts read, as compressed JSON."""

@@ -135,6 +135,7 @@ RULES |= {name: {"schedule": {"name": name}} for name in sorted(set(SCHEDULES.cl
 
 
 OTHERS = {  # parts of no row of the catalogue
+    "collapsed process": config("GP", parts={"family": {"name": "collapsed_gp", "points": 5}}),
     "samples": config("MAP", parts={"family": {"name": "samples"}}),
     "gaussian head": config("FSVI", dataset=MOONS, parts={"family": {"name": "gaussian_head"}}),
     "tied prior": config("MFVI", dataset=MOONS, parts={"divergence": {"name": "tied_weight_kl"}}),
