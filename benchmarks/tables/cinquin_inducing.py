@@ -34,7 +34,7 @@ def collapsed_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 def collapsed(found: Recipe, dataset: str, protocol: str) -> Recipe:
     """Return the recipe of a sparse process with inducing values in closed form."""
-    family = {**found.parts.get("family", {}), "name": "collapsed_gp", "points": 100}
+    family = {**found.parts.get("family", {}), "name": "collapsed_gp"}
     steps = {"epochs": 5 if protocol == "smoke" else STEPS, "batch_size": datasets.describe(dataset, PAPER).n_train}
     parts = found.parts | {"family": family, "divergence": None}
     return replace(found, parts=parts).with_parts({"training": {**steps, "schedule": {"name": "cosine"}}})

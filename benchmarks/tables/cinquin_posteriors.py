@@ -6,7 +6,9 @@ are readings: the distance in place of its square, and the exact posterior of ea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
@@ -114,18 +116,13 @@ def squared_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return found.with_parts(held) if row.variant == _HELD else found
 
 
-def collapsed_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return the sparse process of table 7 with inducing values in closed form."""
-    return collapsed(recipe(row, dataset, protocol), dataset, protocol)
-
-
 _COLLAPSED = "collapsed bound"
 
 
-def wider_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return the sparse process of table 7, or with inducing values in closed form, beside a reference whose noise
-    starts at 1."""
-    found = recipe(row, dataset, protocol, 1.0)
+def inducing_recipe(row: Row, dataset: str, protocol: str, init_std: float | None = None) -> Recipe:
+    """Return the sparse process of table 7, or with inducing values in closed form; the reference's noise may start
+    elsewhere."""
+    found = recipe(row, dataset, protocol, init_std)
     return collapsed(found, dataset, protocol) if row.variant == _COLLAPSED else found
 
 
@@ -135,6 +132,27 @@ _SMOKE = "5 steps, 2 folds, 10 points, 20 draws"
 def _columns(metric: str, reference: str = "exact_gp") -> tuple[Column, ...]:
     own, published = (f"reference={label}" for label in (reference, "exact_gp"))
     return tuple(Column(Cell(d, own, metric), d, Cell(d, published, METRIC), digits=4) for d in SMALL)
+
+
+def _reading(
+    suffix: str,
+    title: str,
+    rows: tuple[Row, ...],
+    columns: tuple[Column, ...],
+    make: Callable[[Row, str, str], Recipe],
+) -> Table:
+    return Table(
+        f"{NAME}-{suffix}",
+        title,
+        rows,
+        columns,
+        make,
+        protocols=("paper", "smoke"),
+        paper=PAPER,
+        deviations=True,
+        number="7",
+        reductions={"smoke": _SMOKE},
+    )
 
 
 TABLES = (
@@ -153,83 +171,53 @@ TABLES = (
             "smoke": _SMOKE,
         },
     ),
-    Table(
-        f"{NAME}-root",
+    _reading(
+        "root",
         "Wasserstein-2 distance to an exact process at the test inputs, of the runs of table 7",
         ROWS,
         _columns(METRIC, REFERENCE),
         recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
     ),
-    Table(
-        f"{NAME}-own",
+    _reading(
+        "own",
         "Wasserstein-2 distance to the exact posterior of each run's own prior",
         ROWS,
         _columns(METRIC),
         own_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
     ),
-    Table(
-        "cinquin2024-7-epochs",
+    _reading(
+        "epochs",
         "GFSVI by the end of its training: Wasserstein-2 distance to the exact posterior",
         tuple(Row(f"GFSVI, {label}", "GFSVI", "GFSVI", label) for label in _LENGTHS),
         _columns(METRIC),
         length_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
     ),
-    Table(
-        f"{NAME}-collapsed",
+    _reading(
+        "collapsed",
         "Sparse GP by the collapsed bound: squared Wasserstein-2 distance to an exact process at the test inputs",
-        (Row("Sparse GP, collapsed bound", "Sparse GP", "Sparse GP"),),
+        (Row("Sparse GP, collapsed bound", "Sparse GP", "Sparse GP", _COLLAPSED),),
         _columns(SQUARED, REFERENCE),
-        collapsed_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
+        inducing_recipe,
     ),
-    Table(
-        f"{NAME}-reference",
+    _reading(
+        "reference",
         "Sparse GP on wine beside an exact process whose noise starts at 1",
         (
             Row("Sparse GP, reference from 1", "Sparse GP", "Sparse GP"),
             Row("Sparse GP, collapsed", "Sparse GP", "Sparse GP", _COLLAPSED),
         ),
         tuple(column for column in _columns(SQUARED, REFERENCE) if column.cell.dataset == "wine"),
-        wider_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
+        partial(inducing_recipe, init_std=1.0),
     ),
-    Table(
-        "cinquin2024-7-squared",
+    _reading(
+        "squared",
         "Squared Wasserstein-2 distance to the exact posterior, beside what the paper calls the distance",
         (*ROWS, Row(f"Sparse GP, {_HELD}", "Sparse GP", "Sparse GP", _HELD)),
         _columns(SQUARED),
         squared_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
     ),
-    Table(
-        "cinquin2024-7-gamma",
+    _reading(
+        "gamma",
         "GFSVI on energy by gamma: distance to the exact posterior, and its square",
         tuple(Row(f"GFSVI, gamma {gamma}", "GFSVI", "GFSVI", gamma) for gamma in _GAMMAS),
         tuple(
@@ -239,10 +227,5 @@ TABLES = (
             if column.cell.dataset == "energy"
         ),
         gamma_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
     ),
 )

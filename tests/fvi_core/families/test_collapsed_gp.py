@@ -55,7 +55,7 @@ def loss(model, parameters, data):
 
 
 class Titsias(gpytorch.models.ExactGP):
-    """The same process by GPyTorch."""
+    """GPyTorch's exact process, to which a test gives a kernel of inducing points."""
 
     def forward(self, x):
         return gpytorch.distributions.MultivariateNormal(torch.zeros(len(x)).double(), self.covar_module(x))
