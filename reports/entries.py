@@ -63,7 +63,9 @@ class Format:
     def tex(self) -> str:
         """The column, or the two, in a tabular's specification."""
         longest = max((_tail(each) for each in self._inside), key=wide, default="")
-        mark = r"\tnote{r}" if any(each.mark for each in self._inside) else ""
+        # In Times, o is as wide as digits and all other marks but w.
+        signs = {VERDICTS[each.mark][0] for each in self._inside if each.mark}
+        mark = rf"\tnote{{{'w' if 'w' in signs else 'o'}}}" if signs else ""
         after = rf"\,{escape(longest)}" if longest else mark
         post = rf", table-space-text-post={{{after}}}" if after else ""
         pre = r", table-space-text-pre={$\sim$}" if any(each.before for each in self._numbers) else ""
