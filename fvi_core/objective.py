@@ -204,12 +204,19 @@ class Model:
 
         ``progress``: share of all training steps, including this one, which the divergence's weight may depend on.
         ``seen``: filled with the batch-normalisation statistics of the pass that computes the likelihood term.
+
+        Raises :class:`NotSupported` for a family with an evidence of its own where the batch is not all of the data.
         """
         buffers = only_buffers(parameters)
         parameters = {k: v for k, v in parameters.items() if k not in buffers}
         network = self.network.recording({} if seen is None else seen)
         evidence = self.family.log_evidence(network, parameters, self.likelihood, likelihood_parameters, x, y)
         if evidence is not None:
+            if x.shape[1] != n_train:
+                raise NotSupported(
+                    f"family {self.family.name!r} is trained by the evidence of all {n_train} training points at once, "
+                    f"found a batch of {x.shape[1]}; set batch_size to at least {n_train}"
+                )
             return -evidence / n_train
         context_size = 0
 

@@ -11,6 +11,7 @@ from fvi_core import methods
 from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingData, TrainingSet, take
 from fvi_core.divergences.base import Step
+from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.held import Held
 from fvi_core.kernels import Kernel
@@ -173,6 +174,13 @@ def test_an_exact_process_maximises_its_evidence():
     variance = model.likelihood.noise_std(noise).square()
     evidence = log_marginal_likelihood(KERNELS.build({"name": "rbf"}), parameters, variance, data.x, data.y)
     torch.testing.assert_close(loss, -evidence / N, rtol=1e-12, atol=1e-12)
+
+
+def test_the_evidence_of_a_part_of_the_data_is_refused():
+    model = small.model({"family": {"name": "exact_gp", "kernel": {"name": "rbf"}}})
+    words = f"'exact_gp' is trained by the evidence of all {4 * N} training points at once, found a batch of {N}; set"
+    with pytest.raises(NotSupported, match=words):
+        loss_of(model, n_train=4 * N)
 
 
 def test_parameters_of_the_likelihood_are_told_from_those_of_the_family():

@@ -269,10 +269,11 @@ def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
 
 
 def test_an_exact_process_stops_early_by_its_objective_alone():
-    data, rule = small.training_data(R, N, validation=4), {"patience": 1, "every": 1}
+    options = {"data": small.training_data(R, N, validation=4), "dtype": "float64", "batch_size": N}
+    rule = {"patience": 1, "every": 1}
     with pytest.raises(NotSupported, match='exact_gp.* has no predictions during training.*"objective": true'):
-        train(KINDS["GP"], data=data, dtype="float64", early_stopping=rule)
-    for each in train(KINDS["GP"], data=data, dtype="float64", early_stopping=rule | {"objective": True}):
+        train(KINDS["GP"], **options, early_stopping=rule)
+    for each in train(KINDS["GP"], **options, early_stopping=rule | {"objective": True}):
         assert each.reason is None
 
 
