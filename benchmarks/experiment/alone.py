@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.state.checkpoints import stop_requested
 from benchmarks.state.claims import Claims
 
+WAITING = "waiting for a training"
 WAIT = 1.0  # seconds between checks on another process's claim
 
 
@@ -26,7 +27,7 @@ def alone(state: Path, trainings: Iterable[str], say: Callable[[str], None]) -> 
             yield True
             return
     while holder := claims.holder(busy):
-        say(f"waiting for a training by {holder}")
+        say(f"{WAITING} by {holder}")
         if stop_requested():
             raise KeyboardInterrupt
         time.sleep(WAIT)

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from benchmarks.experiment.alone import WAITING
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
 from benchmarks.sweep.plan import Plan, counts_text
@@ -113,7 +114,8 @@ class Plain(Display):
     def _draw(self) -> None:
         working = []
         for each in self.forecast.running.values():
-            text = "" if 0 < each.fraction < 1 else each.text  # during training the percentage says enough
+            trains = 0 < each.fraction < 1 and not each.text.startswith(WAITING)
+            text = "" if trains else each.text  # during training the percentage says enough
             working.append(f"{each.group.title} {each.fraction:.0%} {text}".rstrip())
         failed = f", {self.failed} failed" if self.failed else ""
         over = len(self.known) >= self.total
