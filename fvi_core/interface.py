@@ -94,7 +94,8 @@ def fit(
         targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are for regression, standardised here.
       validation: data of the same form, for early stopping and fit parts that need it.
       epochs, batch_size, optimiser, samples: options of training; default: the method's own, else 100, the loader's or
-        128, Adam with rate 0.001, one function in each step. ``training``: further options of the training part.
+        128 (all data of a family trained by its evidence), Adam with rate 0.001, one function in each step.
+        ``training``: further options of the training part.
       likelihood: instead of "categorical" for labels and "gaussian" for other targets.
       contexts: named inputs ``[P, ...]`` for contexts of the kind "images".
       head: name of the last layer, where it is not the nn.Linear whose output the module returns.
@@ -129,13 +130,14 @@ def fit(
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network.module, method, chosen["family"], parts)
     spec = _training(own.get("training", {}), training, epochs=epochs, optimiser=optimiser, samples=samples)
-    spec["batch_size"] = batch_size or spec.get("batch_size") or getattr(data, "batch_size", None) or BATCH
-    spec["batch_size"] = min(spec["batch_size"], len(y))
     if trained_already:
         spec["epochs"] = 0
     dtype = next(network.module.parameters()).dtype
     spec.setdefault("dtype", str(dtype).removeprefix("torch."))
     model = build(network, chosen, spec)
+    by_evidence = type(model.family.independent()[0]).log_evidence is not Family.log_evidence
+    size = len(y) if by_evidence else getattr(data, "batch_size", None) or BATCH
+    spec["batch_size"] = min(batch_size or spec.get("batch_size") or size, len(y))
     missing = (model.context.pools() if model.context else set()) - set(contexts)
     if missing:
         raise ValueError(f"context {model.context.name!r} draws from {sorted(missing)}: give contexts={{name: inputs}}")  # type: ignore[union-attr]

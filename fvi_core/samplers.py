@@ -200,9 +200,9 @@ class Chains(Stack):
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
-        kept = self.sampler.samples
+        kept = min(len(member.loss) for member in members) - self.sampler.warmup  # fewer if stopped
         if trained.parameters is None or kept < convergence.FEWEST:
-            few = f"convergence is not judged: chains of {kept} draws, expected {convergence.FEWEST} or more"
+            few = f"convergence is not judged: chains of {max(kept, 0)} draws, expected {convergence.FEWEST} or more"
             return trained if trained.parameters is None else replace(trained, warnings=[*trained.warnings, few])
         told, warnings = dict(trained.diagnostics), list(trained.warnings)
         energies = torch.tensor([member.loss[-kept:] for member in members], dtype=torch.float64)

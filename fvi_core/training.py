@@ -155,7 +155,20 @@ class Trainer(Stack):
         return replace(trained, warnings=[*trained.warnings, told])
 
     def outcome(self) -> Parameters:
-        return self.now.best.parameters if self.training.early_stopping else self.now.parameters
+        if not self.training.early_stopping:
+            return self.now.parameters
+        best, seen = self.now.best, self.now.best.loss < torch.inf
+        return {
+            name: torch.where(seen.view(-1, *[1] * (value.dim() - 1)), best.parameters[name], value)
+            for name, value in self.now.parameters.items()
+        }
+
+    def faults(self) -> dict[int, str]:
+        if not self.training.early_stopping:
+            return {}
+        best = self.now.best
+        unseen = (best.loss.isinf() & (best.age > 0)).tolist()
+        return {i: "no validation loss of early stopping was a finite number" for i, bad in enumerate(unseen) if bad}
 
     @property
     def steps(self) -> int:

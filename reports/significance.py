@@ -19,6 +19,8 @@ import numpy as np
 from scipy.special import stdtr
 
 ALPHA = 0.05
+ROUNDING = 1e-12
+"""Differences of two runs that are smaller than this part of their values are of rounding, and count as none."""
 RULE = (
     "Bold: the rows that are not significantly worse than any other, in columns where some row is: t-tests of all "
     "pairs, paired over shared seeds and splits, corrected for overlapping splits (Nadeau and Bengio) and for their "
@@ -79,6 +81,7 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
     if len(shared) < 2:
         return Paired(math.nan, math.nan, len(shared))
     gaps = np.array([first[run] - second[run] for run in shared])
+    gaps[np.abs(gaps) <= ROUNDING * max(abs(first[run]) for run in shared)] = 0.0
     gap = np.add.reduce(gaps) / len(gaps)  # as NumPy's mean and std, which take several times as long for few numbers
     apart = gaps - gap
     varied = len({split for split, _ in shared}) > 1

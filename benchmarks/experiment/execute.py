@@ -82,6 +82,8 @@ def execute(
 
     with restored(), listening(lambda text: report(come, text)):
         outcomes = _outcomes(by_training(configs), state, follow)
+    if outcomes:
+        kept.bound(state)
     return [outcomes[run_key(config)] for config in configs]
 
 
@@ -89,12 +91,7 @@ def _outcomes(
     runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
     """Return the outcome of every run by key, from stored parameters where available, else by training."""
-    outcomes: dict[str, Outcome] = {}
-    for key, asked in list(runs.items()):
-        found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
-        if found is not None:
-            outcomes |= found
-            del runs[key]
+    outcomes = _take_kept(runs, state)
     parts = Checkpoints(state).parts(runs)
     for i, keys in enumerate(parts):
 
@@ -103,14 +100,25 @@ def _outcomes(
 
         part = {key: runs[key] for key in keys}
         with alone(state, keys, lambda text: told(0.0, text)) as mine:
-            trained = train(part, state, told) if mine else {}
+            if mine:
+                outcomes |= _take_kept(part, state)  # others may have been stored since
+            trained = train(part, state, told) if mine and part else {}
         outcomes |= (
             {run_key(run): _evaluate(run, trained[key], state) for key, asked in part.items() for run in asked}
             if mine
             else _outcomes(part, state, told)
         )
-    if outcomes:
-        kept.bound(state)
+    return outcomes
+
+
+def _take_kept(runs: dict[str, list[RunConfig]], state: Path) -> dict[str, Outcome]:
+    """Return the outcomes of the runs whose parameters are stored, and delete these from ``runs``."""
+    outcomes: dict[str, Outcome] = {}
+    for key, asked in list(runs.items()):
+        found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
+        if found is not None:
+            outcomes |= found
+            del runs[key]
     return outcomes
 
 

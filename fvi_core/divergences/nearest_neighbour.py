@@ -132,6 +132,7 @@ class NearestNeighbourKL(Divergence):
             p = step.prior.flat_weights(network, self.samples, step.prior_streams)
             image = step.family.affine_image(network, step.parameters, self.samples, step.streams)
             if image is not None:
+                self._check(image.coordinates.shape[1], step)
                 return image_kl(image, p, self.k)
             q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.streams))
         else:
@@ -141,9 +142,11 @@ class NearestNeighbourKL(Divergence):
                 p = step.prior.functions(network, step.prior_parameters, self.samples, step.prior_streams)(
                     context
                 ).flatten(2)
-        if q.shape[1] <= self.k:
-            raise NotSupported(
-                f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives "
-                f"{q.shape[1]}"
-            )
+        self._check(q.shape[1], step)
         return nearest_neighbour_kl(q, p, self.k)
+
+    def _check(self, draws: int, step: Step) -> None:
+        if draws <= self.k:
+            raise NotSupported(
+                f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {draws}"
+            )

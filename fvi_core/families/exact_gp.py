@@ -136,6 +136,6 @@ def noise_variance(family: Family, likelihood: Likelihood, likelihood_parameters
 def unconditioned(family: str) -> NotSupported:
     """Return the error of a process that is asked for predictions before it is conditioned on the training data."""
     return NotSupported(
-        f"family {family!r} has no predictions during training, as early stopping by validation likelihood needs them; "
-        'set "objective": true in early_stopping, or leave it out'
+        f"family {family!r} has no predictions before the end of training, as early stopping by validation likelihood "
+        "(without \"objective\": true), likelihood 'residual_gaussian' and joint ensembles need them: leave these out"
     )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.data import TrainingSet, rows
+from fvi_core.families.base import NotSupported
 from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.held import CONSTANT
@@ -80,6 +81,12 @@ class GWI(Inducing):
         root = points.factor.mT.unsqueeze(1).expand_as(factor)  # whitened root; k_xZ is a^T times it
         whitened = product(root.flatten(0, 1), factor.flatten(0, 1)).unflatten(0, factor.shape[:2])
         return InducedProcess(points, whitened.new_zeros(whitened.shape[:-1]), whitened)
+
+    def inducing_values(self, parameters: Parameters) -> tuple[Tensor, Tensor]:
+        raise NotSupported(
+            f"the process of family {self.name!r} is about a network, so no divergence of values at inducing points is "
+            "the whole process's; use 'gaussian_wasserstein'"
+        )
 
     def mean_function(self, network: Network, parameters: Parameters, x: Tensor) -> Tensor:
         weights = {

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fvi_core import convergence
 from fvi_core.hamiltonian import HamiltonianMonteCarlo, kinetic, leapfrog
 from fvi_core.registry import TRAININGS
 from tests.fvi_core import small
@@ -167,6 +168,22 @@ def test_chains_of_a_replica_are_compared_and_the_record_is_told():
         assert 0.6 < told["acceptance"] <= 1 and told["divergent"] == 0 and told["step"] > 0.01
         assert told["r_hat_predictions"] < 1.05 and told["r_hat_log_density"] < 1.05
         assert all(told[f"ess_{part}_{of}"] > 20 for part in ("bulk", "tail") for of in ("predictions", "log_density"))
+
+
+def test_a_stopped_chain_is_judged_without_its_warmup(monkeypatch):
+    def stop(fraction, text):
+        if fraction == 0.75:
+            raise KeyboardInterrupt
+
+    stack = replace(HMC, samples=40, warmup=40, thinning=1).start(
+        ensemble(2), small.one(small.training_data(R, 12), 0), small.streams(R).subset([0])
+    )
+    with pytest.raises(KeyboardInterrupt):
+        stack.run(stop)
+    seen, r_hat = [], convergence.r_hat
+    monkeypatch.setattr(convergence, "r_hat", lambda draws: seen.append(draws.shape[-1]) or r_hat(draws))
+    stack.end()
+    assert seen and set(seen) == {20}
 
 
 def test_chains_that_have_not_converged_say_so():

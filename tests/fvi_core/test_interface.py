@@ -151,6 +151,14 @@ def test_what_does_not_fit_is_named(error, options, message):
         fvi.fit(Perceptron, (table(12), labels(12)), **{"method": "FSVI", "progress": False, **options})
 
 
+@pytest.mark.parametrize("parts", [{}, {"family": {"name": "collapsed_gp", "kernel": {"name": "rbf"}, "points": 5}}])
+def test_a_process_is_trained_on_all_data_at_once(parts):
+    posterior = fvi.fit(regressor(), line(200), "GP", **parts, **QUICK)
+    assert posterior.config["training"]["batch_size"] == 200
+    with pytest.raises(NotSupported, match="the evidence of all 200 training points at once, found a batch of 50"):
+        fvi.fit(regressor(), line(200), "GP", batch_size=50, **parts, **QUICK)
+
+
 def test_class_weights_are_honoured():
     x, y = table(12), (torch.arange(12) == 0).long()
     plain, weighed = (

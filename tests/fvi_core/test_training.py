@@ -4,6 +4,7 @@ end."""
 import copy
 import io
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -271,10 +272,29 @@ def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
 def test_an_exact_process_stops_early_by_its_objective_alone():
     options = {"data": small.training_data(R, N, validation=4), "dtype": "float64", "batch_size": N}
     rule = {"patience": 1, "every": 1}
-    with pytest.raises(NotSupported, match='exact_gp.* has no predictions during training.*"objective": true'):
+    with pytest.raises(
+        NotSupported, match='exact_gp.* has no predictions before the end of training.*"objective": true'
+    ):
         train(KINDS["GP"], **options, early_stopping=rule)
     for each in train(KINDS["GP"], **options, early_stopping=rule | {"objective": True}):
         assert each.reason is None
+
+
+def test_early_stopping_that_sees_no_number_has_failed():
+    data = small.training_data(R, N, dtype=torch.float32, validation=4)
+    (x, y), own = data.validation[0], small.one(data, 0)
+    data = replace(data, validation=[(x, y * math.nan), *data.validation[1:]])
+    first, *others = train(KINDS["MAP"], data=data, epochs=9, early_stopping={"patience": 3})
+    assert first.parameters is None and first.epochs == 3
+    assert first.reason == "no validation loss of early stopping was a finite number"
+    assert all(each.reason is None for each in others)
+    rule = {"patience": 3, "every": 3}
+    options = Training(epochs=9, batch_size=4, optimiser=ADAM, dtype="float32", early_stopping=rule)
+    stopped = Trainer(small.model(KINDS["MAP"]), options, own, small.streams(R, torch.float32).subset([0]))
+    stopped.advance()
+    (result,) = stopped.end()  # before the first look
+    assert result.reason is None
+    assert all(torch.equal(value, stopped.parameters[name]) for name, value in result.parameters.items())
 
 
 def test_early_stopping_needs_a_validation_part():

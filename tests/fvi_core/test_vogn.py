@@ -227,6 +227,12 @@ def test_replicas_are_their_own_and_training_goes_on_where_it_was_saved():
         ({"family": {"name": "point"}}, {}, "moves family 'mean_field', found 'point'"),
         ({"weight": {"scaling": "batch"}}, {}, "divergence 'weight_kl' and weight scaling 'elbo'"),
         ({"weight": {"rise": 0.5}}, {}, "moves all layers by one weight"),
+        ({"weight": {"alpha": 0.5}}, {}, "use weight.alpha 0 and a likelihood without class_weights"),
+        (
+            {"likelihood": {"name": "categorical", "class_weights": "batch"}},
+            {"outputs": 3},
+            "without class_weights or an error of its own, found 'categorical'",
+        ),
         ({"family": {"name": "mean_field", "layers": "last"}}, {}, "moves all layers by one weight"),
         ({"likelihood": {"name": "gaussian"}}, {}, "give likelihood 'gaussian' learned False"),
         ({"network": {"name": "vector_field", "hidden": [3]}}, {"outputs": 2}, "needs linear and convolutional layers"),

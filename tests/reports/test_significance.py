@@ -54,6 +54,10 @@ def test_constant_gaps_are_certain() -> None:
     assert paired(runs([1.0, 2.0]), runs([1.0, 2.0])) == (0.0, 1.0)
 
 
+def test_differences_of_rounding_count_as_none() -> None:
+    assert paired(runs([0.3, 0.3, 0.3]), runs([0.1 + 0.2] * 3)) == (0.0, 1.0)
+
+
 def test_holm_by_hand() -> None:
     # 0.01 <= 0.05/4, 0.02 > 0.05/3: the second and all after it stay, although 0.03 and 0.04 are below 0.05.
     assert holm([0.03, 0.01, 0.04, 0.02]) == [False, True, False, False]

@@ -70,6 +70,22 @@ def test_what_another_process_trained_meanwhile_is_not_trained_again(tmp_path, m
     assert numbers(found) == numbers(expected) and len(trained) == 2
 
 
+def test_what_another_process_trained_between_look_and_claim_is_not_trained_again(tmp_path, monkeypatch):
+    run, trained = config("MFVI"), []
+    monkeypatch.setattr(execution, "train", lambda *a, f=execution.train: trained.append(1) or f(*a))
+
+    @contextlib.contextmanager
+    def late(state, keys, say):
+        monkeypatch.setattr(execution, "alone", alone)
+        execute([run], state=state)
+        with alone(state, keys, say) as mine:
+            yield mine
+
+    monkeypatch.setattr(execution, "alone", late)
+    (found,) = execute([run], state=tmp_path / "a")
+    assert len(trained) == 1 and found.status == "done"
+
+
 def test_what_another_process_gave_up_is_trained_here(tmp_path, other, monkeypatch):
     run, said = config(), []
     monkeypatch.setattr(module, "WAIT", 0.01)

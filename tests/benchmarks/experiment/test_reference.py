@@ -70,6 +70,14 @@ def test_a_run_is_at_no_distance_from_itself_and_its_moments_are_another_runs(tm
     assert found["mean_distance"] > 0 and found["wasserstein2"] > 0
 
 
+def test_a_state_folder_without_room_still_serves_the_training_that_a_run_is_compared_with(tmp_path, monkeypatch):
+    monkeypatch.setenv("FVI_STATE_GB", "0")
+    same = runs("GP", {"training": {**TRAINING, "epochs": 2}}, samples=50)
+    other = runs("GP", {"training": {**TRAINING, "epochs": 3}}, against={"gp": same})
+    (outcome,) = execute(other, state=tmp_path)
+    assert outcome.status == "done" and of(outcome, "gp")["mean_distance"] > 0
+
+
 def fitted(config, state):
     from benchmarks.experiment import parameters
     from benchmarks.records.config import training_key

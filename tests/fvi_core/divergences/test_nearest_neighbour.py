@@ -7,6 +7,7 @@ import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 from torch.special import digamma
 
+import fvi_core as fvi
 from fvi_core.divergences.nearest_neighbour import (
     image_kl,
     nearest_distance,
@@ -14,8 +15,9 @@ from fvi_core.divergences.nearest_neighbour import (
     nearest_neighbour_kl,
     predictor_entropy,
 )
-from fvi_core.families.base import AffineImage
+from fvi_core.families.base import AffineImage, NotSupported
 from tests.fvi_core import small
+from tests.fvi_core.posteriors import QUICK, line, regressor
 
 
 def points(n, d, replicas=2, name="q"):
@@ -86,6 +88,15 @@ def test_neighbours_in_the_coordinates_are_neighbours_in_the_image(k):
     gradients = [torch.autograd.grad(kl.sum(), leaves) for kl in (actual, expected)]
     for a, e in zip(*gradients, strict=True):
         torch.testing.assert_close(a, e, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("space", ["parameter", "predictor"])
+@pytest.mark.parametrize("draws", [1, 2])
+def test_as_few_draws_as_neighbours_are_refused(space, draws):
+    kl = {"name": "nearest_neighbour_kl", "space": space, "samples": draws, "k": draws}
+    context = {"context": {"name": "training_batch"}} if space == "predictor" else {}
+    with pytest.raises(NotSupported, match=f"needs more than {draws} draws, family 'hypernetwork' gives {draws}"):
+        fvi.fit(regressor(), line(), "NN-HyVI", divergence=kl, **context, **QUICK)
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -124,7 +124,7 @@ def test_training_raises_the_bound_and_moves_everything():
 
 def test_there_are_no_predictions_before_the_end_of_training():
     model, data, free = start()
-    with pytest.raises(NotSupported, match="'collapsed_gp' has no predictions during training"):
+    with pytest.raises(NotSupported, match="'collapsed_gp' has no predictions before the end of training"):
         model.family.marginals(model.network, free, data.x)
 
 

@@ -7,6 +7,7 @@ import torch
 
 from fvi_core.data import TrainingSet
 from fvi_core.divergences.wasserstein import root_trace
+from fvi_core.families.base import NotSupported
 from fvi_core.families.gwi import FACTOR, inverse_factor
 from fvi_core.families.inducing import INPUTS
 from fvi_core.gaussian_process import fit_kernel, posterior
@@ -45,6 +46,10 @@ class TestGWI(FamilyContract):
         torch.testing.assert_close(variance, r.diagonal(dim1=-2, dim2=-1).mT, rtol=1e-9, atol=1e-9)
         weights = {name: parameters[name][:, None] for name in network.shapes}
         assert torch.equal(mean, network(weights, x)[:, 0])
+
+    def test_its_inducing_values_have_no_divergence_of_the_whole_process(self):
+        with pytest.raises(NotSupported, match="'gwi' is about a network.* use 'gaussian_wasserstein'"):
+            self.family().inducing_values(self.parameters())
 
     def test_its_factor_starts_at_the_covariance_of_a_process_that_has_seen_further_points(self):
         """With as many inducing points as inputs both are all inputs: the posterior of exact regression."""
