@@ -1,14 +1,15 @@
 """Differences from published numbers whose cause is shown by an experiment of this project.
 
 ``causes.csv`` names, for rows of a paper's tables, a row of another table here that differs in the supposed cause only.
-The cause of a cell counts as shown if that row reproduces the cell's published number. Causes that are only supposed
-are in the tables' notes, and count nowhere.
+The cause of a cell counts as shown if that row reproduces the cell's published number, or agrees with it and could have
+told a number half of the way back to ours: some columns of published numbers are too close together to tell their rows
+apart, not to tell a difference from none. Causes that are only supposed are in the tables' notes, and count nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -45,17 +46,28 @@ def shown(
     cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records
 ) -> dict[tuple[str, ...], Cause]:
     """Return those of these differing cells whose cause is shown, by the keys of their numbers."""
-    differing = [cell.published for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
+    differing = [cell for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
         if cause.paper != paper or number not in cause.tables or cause.shown_by not in suite.table_names():
             continue
-        keys = {cell.key for cell in differing if cell.method == cause.method}
-        if not keys:
+        gaps = {
+            cell.published.key: abs(cell.mean - cell.published.mean)
+            for cell in differing
+            if cell.published and cell.published.method == cause.method
+        }
+        if not gaps:
             continue
         found = aggregate(suite.table(cause.shown_by), "paper", records)
         rows = [row for row in found.cells if row[0].row.label == cause.row]
         for cell in (cell for row in rows for cell in row):
-            if cell.published and cell.published.key in keys and cell.outcome is Verdict.REPRODUCED:
+            if cell.published and cell.published.key in gaps and _agrees(cell, gaps[cell.published.key]):
                 causes.setdefault(cell.published.key, cause)
     return causes
+
+
+def _agrees(cell: CellResult, gap: float) -> bool:
+    """Whether a cell reproduces its published number, among those of its column or within half of a difference."""
+    if cell.outcome is not Verdict.UNINFORMATIVE or cell.comparison is None:
+        return cell.outcome is Verdict.REPRODUCED
+    return replace(cell.comparison, range_of_column=gap).outcome is Verdict.REPRODUCED

@@ -15,7 +15,7 @@ from benchmarks.records import published
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports import causes
-from reports.aggregate import CellResult, aggregate
+from reports.aggregate import CellResult, TableResult, aggregate
 from reports.agreement import Verdict
 from reports.causes import Cause, load, shown
 from reports.records import Records
@@ -57,6 +57,33 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     write("MFVI", "boston", {("", "rmse"): [5.0, 5.1, 5.2]})
     records = Records(results)
     assert counted("the cause") == 0, "a row that differs too shows nothing"
+
+
+@pytest.mark.parametrize(("scatter", "counts"), [(0.01, 1), (0.2, 1), (0.6, 0)])
+def test_where_a_column_tells_no_rows_apart_the_difference_is_the_scale(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, scatter: float, counts: int
+) -> None:
+    """The published RMSE is 3.41 beside 5.1 here: half of the difference is 0.85, of the column's range 0.01."""
+    write("MC Dropout", "boston", {("", "rmse"): [5.0, 5.1, 5.2]})
+    results = write("MFVI", "boston", {("", "rmse"): [3.4 - scatter, 3.4, 3.4 + scatter]})
+    mine = fake_table("pequignot2020-5", (Row("MC Dropout", "MC Dropout", "MC Dropout"),), (RMSE,),
+                      paper="pequignot2020", number="5")  # fmt: skip
+    other = dataclasses.replace(mine, name="other", rows=(Row("the cause", "MC Dropout", "MFVI"),))
+    records, suite = Records(results), FakeSuite(mine, other)
+    monkeypatch.setattr(FakeSuite, "table_names", lambda self: list(self.tables), raising=False)
+    cause = Cause("pequignot2020", ("5",), "MC Dropout", "other", "the cause", "why")
+    monkeypatch.setattr(causes, "load", lambda: (cause,))
+    near = {name: aggregate(table, "paper", records) for name, table in suite.tables.items()}
+    monkeypatch.setattr(causes, "aggregate", lambda table, *_: _narrow(near[table.name]))
+    (cell,) = _narrow(near["other"]).flat
+    assert cell.outcome is Verdict.UNINFORMATIVE
+    assert len(shown(near["pequignot2020-5"].flat, "pequignot2020", "5", suite, records)) == counts
+
+
+def _narrow(result: TableResult) -> TableResult:
+    """The result as of a column whose published numbers are close together."""
+    cells = [[dataclasses.replace(cell, range_of_column=0.02) for cell in row] for row in result.cells]
+    return dataclasses.replace(result, cells=cells)
 
 
 @pytest.mark.parametrize("text", ["", "paper,tables\n", ",".join(causes.COLUMNS) + "\na,b,c,,e,f\n"])
