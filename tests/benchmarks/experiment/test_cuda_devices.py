@@ -126,6 +126,8 @@ def test_a_tensor_left_behind_is_found(cuda):
 def trainer_of(table, label, dataset, device, **training):
     """Return model, split and training data of a row, and what trains two replicas of it."""
     parts = table_parts(table, label, dataset, {"training": {"batch_size": 16, **training}})
+    if parts["family"]["name"] == "exact_gp":
+        parts = merge(parts, {"training": {"batch_size": IMAGES}})
     if parts["prior"] and parts["prior"]["name"] == "gaussian_process":
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "steps" in (parts["fit"] or {}):
@@ -173,7 +175,7 @@ def test_a_step_can_be_captured_as_a_graph(table, label, dataset, cuda, monkeypa
 
     monkeypatch.setattr(Trainer, "_stepper", captured)
     monkeypatch.setattr(Trainer, "_note_cause", lambda *_: None)  # left out with graphs
-    model, _, training_data, trainer = trainer_of(table, label, dataset, cuda, epochs=2)
+    model, _, training_data, trainer = trainer_of(table, label, dataset, cuda, epochs=3)
     if obstacle(model, training_data):
         pytest.skip("refused before training")
     trainer.run()

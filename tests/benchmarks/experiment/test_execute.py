@@ -31,6 +31,7 @@ from tests.configs import make_config
 CURVE, MOONS = "cinquin_1d", "two_moons_cinquin"
 TIMES = {"training_seconds"}
 THREE = {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01}}
+PROCESS = {"batch_size": 100, "dtype": "float64"}  # all points of the curve at once
 
 
 def config(method="MAP", replicate=(0, 0), dataset=CURVE, sets=("test",), samples=8, parts=None, scheme="", **training):
@@ -63,7 +64,7 @@ CASES = [
     config("FSVI", parts=FEW | {"prior": {"features": "current"}}, dtype="float64"),
     config("GFSVI", parts=FEW | {"prior": {"fit_steps": 2}}, dtype="float64"),
     config("Deep Ensemble", parts={"family": {"size": 2}, "likelihood": {"name": "residual_gaussian"}}),
-    config("GP", dtype="float64"),
+    config("GP", **PROCESS),
     config("NN-HyVI", parts={"divergence": {"samples": 10}}),
     config("Laplace (full)", parts={"fit": {"precision": "evidence"}}),
     config("Subnetwork Laplace", parts={"fit": {"size": 5}}),

@@ -31,6 +31,7 @@ FITTED = {"prior": {"fit_steps": 3}}
 OWN = {
     "GFSVI": FEW | FITTED,
     "FBNN": FITTED | {"training": {"samples": 10}},
+    "GP": {"training": {"batch_size": 100}},
     "GWI": {"family": {"fit_steps": 3, "points": 10}},
     "HMC": {
         "training": {"samples": 3, "thinning": 1, "warmup": 2, "leapfrogs": 3, "map_steps": 5},

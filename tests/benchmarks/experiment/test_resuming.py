@@ -21,7 +21,7 @@ from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.priors.function import GaussianProcess
 from fvi_core.registry import DIVERGENCES, FAMILIES, FITS, PRIORS
 from fvi_core.training import Trainer, Training
-from tests.benchmarks.experiment.test_execute import CURVE, FEW, MOONS, config, numbers
+from tests.benchmarks.experiment.test_execute import CURVE, FEW, MOONS, PROCESS, config, numbers
 from tests.fvi_core import small as small_parts
 
 REGISTRIES = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "likelihood": LIKELIHOODS, "fit": FITS}
@@ -30,7 +30,7 @@ DRAWS = {"epochs": 3, "batch_size": 50, "optimiser": {"name": "adam", "lr": 0.01
 HELD_OUT = {"scheme": "validation"}
 HMC = {"name": "hmc", "samples": 2, "thinning": 1, "warmup": 1, "leapfrogs": 2}
 SMALL = {  # what makes the row of the catalogue small, and the sets it is for
-    "GP": ({}, CURVE, {"dtype": "float64"}),
+    "GP": ({}, CURVE, PROCESS),
     "GFSVI": ({"prior": {"fit_steps": 2}}, CURVE, {"dtype": "float64"}),
     "Deep Ensemble": (MEMBERS | {"likelihood": {"name": "residual_gaussian"}}, CURVE, {}),
     "FSVI Ensemble": (MEMBERS, MOONS, {}),
@@ -135,7 +135,7 @@ RULES |= {name: {"schedule": {"name": name}} for name in sorted(set(SCHEDULES.cl
 
 
 OTHERS = {  # parts of no row of the catalogue
-    "collapsed process": config("GP", parts={"family": {"name": "collapsed_gp", "points": 5}}),
+    "collapsed process": config("GP", parts={"family": {"name": "collapsed_gp", "points": 5}}, **PROCESS),
     "samples": config("MAP", parts={"family": {"name": "samples"}}),
     "gaussian head": config("FSVI", dataset=MOONS, parts={"family": {"name": "gaussian_head"}}),
     "tied prior": config("MFVI", dataset=MOONS, parts={"divergence": {"name": "tied_weight_kl"}}),

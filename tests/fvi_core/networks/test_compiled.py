@@ -9,7 +9,7 @@ from fvi_core.networks import Tape
 from fvi_core.networks.residual import residual_network
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
-from tests.fvi_core.test_training import KINDS, train
+from tests.fvi_core.test_training import KINDS, N, train
 
 SHAPE = (3, 8, 8)
 
@@ -68,10 +68,11 @@ def test_passes_that_are_not_plain_stay_as_they_are(traced):
 def test_every_method_trains_to_the_same_numbers(kind, traced):
     def train_it(compiled):
         outputs = 3 if "fVI" in kind else 1
-        dtype = "float64" if kind in ("GFSVI", "GP") else "float32"
-        return [
-            (r.reason, r.loss) for r in train(KINDS[kind], outputs=outputs, dtype=dtype, epochs=2, compile=compiled)
-        ]
+        options = (
+            {"dtype": "float64"} if kind == "GFSVI" else {"dtype": "float64", "batch_size": N} if kind == "GP" else {}
+        )
+        found = train(KINDS[kind], outputs=outputs, epochs=2, compile=compiled, **options)
+        return [(r.reason, r.loss) for r in found]
 
     plain = train_it(False)
     assert not traced
