@@ -127,7 +127,7 @@ def trainer_of(table, label, dataset, device, **training):
     """Return model, split and training data of a row, and what trains two replicas of it."""
     parts = table_parts(table, label, dataset, {"training": {"batch_size": 16, **training}})
     if parts["family"]["name"] == "exact_gp":
-        parts = merge(parts, {"training": {"batch_size": IMAGES}})
+        parts = merge(parts, {"training": {"batch_size": IMAGES, "epochs": 4}})  # of one step each
     if parts["prior"] and parts["prior"]["name"] == "gaussian_process":
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "steps" in (parts["fit"] or {}):
@@ -175,7 +175,7 @@ def test_a_step_can_be_captured_as_a_graph(table, label, dataset, cuda, monkeypa
 
     monkeypatch.setattr(Trainer, "_stepper", captured)
     monkeypatch.setattr(Trainer, "_note_cause", lambda *_: None)  # left out with graphs
-    model, _, training_data, trainer = trainer_of(table, label, dataset, cuda, epochs=3)
+    model, _, training_data, trainer = trainer_of(table, label, dataset, cuda, epochs=2)
     if obstacle(model, training_data):
         pytest.skip("refused before training")
     trainer.run()
