@@ -54,6 +54,11 @@ class Likelihood:
         """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points."""
         return self.log_prob(params, f, y).mean((1, 2))
 
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether :meth:`data_term` is the plain mean of :meth:`log_prob`."""
+        return type(self).data_term is Likelihood.data_term
+
     def expected_log_prob_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
         """E log p(y | f) for f ~ N(mean, var), ``[R, N]``. Raises NotImplementedError without ``has_closed_form``."""
         raise NotImplementedError(
@@ -246,8 +251,12 @@ class Categorical(Likelihood):
             told = nearest(self.class_weights, CLASS_WEIGHTS)
             raise ValueError(f"likelihood {self.name!r}: class_weights {self.class_weights!r} is not known; {told}")
 
+    @property
+    def is_pointwise(self) -> bool:
+        return self.class_weights == "none"
+
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        if self.class_weights == "none":
+        if self.is_pointwise:
             return super().data_term(params, f, y)
         shares = torch.nn.functional.one_hot(y, f.shape[-1]).to(f.dtype).mean(1)
         weights = 1 / (f.shape[-1] * shares.gather(1, y))

@@ -157,11 +157,8 @@ class Trainer(Stack):
     def outcome(self) -> Parameters:
         if not self.training.early_stopping:
             return self.now.parameters
-        best, seen = self.now.best, self.now.best.loss < torch.inf
-        return {
-            name: torch.where(seen.view(-1, *[1] * (value.dim() - 1)), best.parameters[name], value)
-            for name, value in self.now.parameters.items()
-        }
+        best = self.now.best
+        return _where(best.loss < torch.inf, best.parameters, self.now.parameters)
 
     def faults(self) -> dict[int, str]:
         if not self.training.early_stopping:
@@ -307,9 +304,7 @@ class Trainer(Stack):
         better = loss < best.loss
         best.loss = torch.where(better, loss.double(), best.loss)
         best.age = torch.where(better, torch.zeros_like(best.age), best.age + rule.get("every", 1))
-        for name, value in now.parameters.items():
-            mask = better.view(-1, *[1] * (value.dim() - 1))
-            best.parameters[name] = torch.where(mask, value.detach(), best.parameters[name])
+        best.parameters = _where(better, now.parameters, best.parameters)
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
@@ -347,3 +342,11 @@ class Trainer(Stack):
         source = ContextSource(x, low, high, self.training_data.pools, self.training_data.scale)
         streams = {name: fixed.child(name) for name in self.now.streams}
         return self.model.loss(family, likelihood, prior, x, y, n, samples, source, streams)
+
+
+def _where(chosen: Tensor, first: Parameters, second: Parameters) -> Parameters:
+    """Return the first parameters of the chosen replicas, ``[R]`` bool, and the second of the others."""
+    return {
+        name: torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), first[name].detach(), value.detach())
+        for name, value in second.items()
+    }

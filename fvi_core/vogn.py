@@ -16,7 +16,6 @@ from fvi_core.families.base import NotSupported
 from fvi_core.families.mean_field import LOG_VAR, MEAN, MeanField
 from fvi_core.held import Held
 from fvi_core.images import Augmentation
-from fvi_core.likelihoods import Categorical, Likelihood
 from fvi_core.networks import BatchNorm, Conv2d, Linear, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import Prior
@@ -235,16 +234,12 @@ def means(network: Network, name: str, gradient: Gradient) -> tuple[Tensor, Tens
     return from_matrix(layer, total / n), from_matrix(layer, squares / n)
 
 
-POINTWISE = (Likelihood.data_term, Categorical.data_term)
-
-
 def _check(model: Model, options: VOGN) -> None:
     if not isinstance(model.family, MeanField):
         raise NotSupported(f"training 'vogn' moves family 'mean_field', found {model.family.name!r}")
     if model.divergence is None or model.divergence.name != "weight_kl" or model.weight.scaling != "elbo":
         raise NotSupported("training 'vogn' is for divergence 'weight_kl' and weight scaling 'elbo'")
-    weighted = getattr(model.likelihood, "class_weights", "none") != "none"
-    if model.weight.alpha or weighted or type(model.likelihood).data_term not in POINTWISE:
+    if model.weight.alpha or not model.likelihood.is_pointwise:
         raise NotSupported(
             "training 'vogn' moves by the mean log-likelihood of single points: use weight.alpha 0 and a likelihood "
             f"without class_weights or an error of its own, found {model.likelihood.name!r}"

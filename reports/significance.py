@@ -81,11 +81,12 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
     if len(shared) < 2:
         return Paired(math.nan, math.nan, len(shared))
     gaps = np.array([first[run] - second[run] for run in shared])
-    gaps[np.abs(gaps) <= ROUNDING * max(abs(first[run]) for run in shared)] = 0.0
     gap = np.add.reduce(gaps) / len(gaps)  # as NumPy's mean and std, which take several times as long for few numbers
     apart = gaps - gap
     varied = len({split for split, _ in shared}) > 1
     spread = math.sqrt(np.add.reduce(apart * apart) / (len(gaps) - 1))
+    if abs(gap) + spread <= ROUNDING * max(map(abs, first.values())):
+        gap = spread = 0.0
     return Paired(float(gap), spread, len(gaps), overlap if varied else 0.0)
 
 

@@ -102,7 +102,7 @@ def _outcomes(
         with alone(state, keys, lambda text: told(0.0, text)) as mine:
             if mine:
                 outcomes |= _take_kept(part, state)  # others may have been stored since
-            trained = train(part, state, told) if mine and part else {}
+                trained = train(part, state, told) if part else {}
         outcomes |= (
             {run_key(run): _evaluate(run, trained[key], state) for key, asked in part.items() for run in asked}
             if mine

@@ -114,7 +114,7 @@ class Plain(Display):
     def _draw(self) -> None:
         working = []
         for each in self.forecast.running.values():
-            trains = 0 < each.fraction < 1 and not each.text.startswith(WAITING)
+            trains = 0 < each.fraction < 1 and WAITING not in each.text
             text = "" if trains else each.text  # during training the percentage says enough
             working.append(f"{each.group.title} {each.fraction:.0%} {text}".rstrip())
         failed = f", {self.failed} failed" if self.failed else ""

@@ -259,9 +259,13 @@ def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     for fraction in (0.5, 1.0):
         display.report(group, fraction, "making images: 2 of 19")
     display.report(group, 0.6, "waiting for a training by process 7 on node")
+    display.report(
+        group, 0.7, "MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node"
+    )
     told = capsys.readouterr().out
     assert "split 0 seed 0 50%]" in told and "split 0 seed 0 100% making images: 2 of 19]" in told
     assert "split 0 seed 0 60% waiting for a training by process 7 on node]" in told
+    assert "70% MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node]" in told
     for _ in range(2):  # as of two workers, each of which tells of the whole group
         display.end(group, [RunOutcome(group.keys[0], "done")])
     assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 runs in ")

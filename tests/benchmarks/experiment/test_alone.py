@@ -52,7 +52,9 @@ def test_a_stop_ends_the_wait(tmp_path, other, monkeypatch):
     assert other.poll() is None
 
 
-def test_what_another_process_trained_meanwhile_is_not_trained_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_another_process_trained_meanwhile_is_not_trained_again(waits, tmp_path, monkeypatch):
+    """Seen after a wait for its claim, or once the claim is held here."""
     run, trained = config("MFVI"), []
     monkeypatch.setattr(execution, "train", lambda *a, f=execution.train: trained.append(1) or f(*a))
 
@@ -61,29 +63,14 @@ def test_what_another_process_trained_meanwhile_is_not_trained_again(tmp_path, m
         monkeypatch.setattr(execution, "alone", alone)
         assert list(keys) == [training_key(run)]
         execute([run], state=state)
-        yield False
+        with contextlib.nullcontext(False) if waits else alone(state, keys, say) as mine:
+            yield mine
 
     monkeypatch.setattr(execution, "alone", another)
     (found,) = execute([run], state=tmp_path / "a")
-    assert len(trained) == 1
+    assert len(trained) == 1 and found.status == "done"
     (expected,) = execute([run], state=tmp_path / "b")
     assert numbers(found) == numbers(expected) and len(trained) == 2
-
-
-def test_what_another_process_trained_between_look_and_claim_is_not_trained_again(tmp_path, monkeypatch):
-    run, trained = config("MFVI"), []
-    monkeypatch.setattr(execution, "train", lambda *a, f=execution.train: trained.append(1) or f(*a))
-
-    @contextlib.contextmanager
-    def late(state, keys, say):
-        monkeypatch.setattr(execution, "alone", alone)
-        execute([run], state=state)
-        with alone(state, keys, say) as mine:
-            yield mine
-
-    monkeypatch.setattr(execution, "alone", late)
-    (found,) = execute([run], state=tmp_path / "a")
-    assert len(trained) == 1 and found.status == "done"
 
 
 def test_what_another_process_gave_up_is_trained_here(tmp_path, other, monkeypatch):
