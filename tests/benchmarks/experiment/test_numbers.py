@@ -34,7 +34,15 @@ OWN = {
     "GP": {"training": {"batch_size": 100}},
     "GWI": {"family": {"fit_steps": 3, "points": 10}},
     "HMC": {
-        "training": {"samples": 3, "thinning": 1, "warmup": 2, "leapfrogs": 3, "map_steps": 5},
+        "training": {
+            "name": "hmc",
+            "dtype": "float64",
+            "samples": 3,
+            "thinning": 2,
+            "warmup": 2,
+            "leapfrogs": 3,
+            "map_steps": 5,
+        },
         "family": {"size": 3},
     },
     "NN-HyVI": {"divergence": {"samples": 10}},
@@ -94,6 +102,10 @@ def kept():
 def test_every_method_has_its_numbers(kept):
     if not os.environ.get(RENEW):
         assert list(kept) == [f"{name}, {dataset}" for name, dataset in places()]
+
+
+def test_every_run_is_in_double_precision():
+    assert {config(*place)["parts"]["training"]["dtype"] for place in places()} == {"float64"}
 
 
 @pytest.mark.parametrize(("method", "dataset"), list(places()))
