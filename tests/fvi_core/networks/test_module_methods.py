@@ -15,7 +15,11 @@ REFUSED = {
 }
 OPTIONS = {
     "FBNN": {"samples": 4},
-    "HMC": {"epochs": None, "training": {"samples": 4, "leapfrogs": 2, "map_steps": 2}},
+    "HMC": {
+        "epochs": None,
+        "family": {"size": 2},
+        "training": {"samples": 4, "thinning": 1, "leapfrogs": 2, "map_steps": 2},
+    },
     "Subnetwork Laplace": {"fit": {"size": 10}},
 }
 IMAGES = ("rotated_batch", "images", "random_monochrome")
