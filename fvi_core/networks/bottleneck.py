@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from fvi_core.networks.convolutional import images
@@ -13,6 +12,7 @@ from fvi_core.networks.layers import (
     Linear,
     MaxPool,
     Residual,
+    initialised,
 )
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.networks.residual import convolution
@@ -82,5 +82,5 @@ class ResNet50:
     def _convolution(self, name: str, planes: int, out: int, kernel: int, stride: int, last: bool = False) -> list:
         conv, norm = convolution(name, planes, out, kernel, stride)
         if self.init == "he":
-            conv = replace(conv, deviation=math.sqrt(2 / conv.fan_in))
+            conv = initialised(conv, "he")
         return [conv, replace(norm, start=0.0) if last and self.init == "zero_residual" else norm]

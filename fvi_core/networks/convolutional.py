@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fvi_core.networks.layers import ACTIVATIONS, Activation, BatchNorm, Conv2d, DropoutSite, Flatten, Linear, MaxPool
+from fvi_core.networks.layers import (
+    ACTIVATIONS,
+    Activation,
+    BatchNorm,
+    Conv2d,
+    DropoutSite,
+    Flatten,
+    Linear,
+    MaxPool,
+    check_init,
+    initialised,
+)
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, later
 from fvi_core.spelling import nearest
@@ -22,8 +33,9 @@ class CNN:
     pool [1, 1, 0], dense [128]; rudner2021's of three and of seven layers, as the baselines' code beside it counts (all
     but the head): channels [32, 64], pool [1, 1] and [32, 32, 64, 64, 128, 128], pool [0, 1, 0, 1, 0, 1], both with
     dense [128]. ``padding``: one number, or one for each convolution. ``norm`` "batch": batch normalisation after every
-    convolution. Dropout sites: after each convolution's activation, before each dense layer and before the head. Raises
-    ValueError for an unknown norm or activation.
+    convolution. Dropout sites: after each convolution's activation, before each dense layer and before the head.
+    ``init``: as of :class:`~fvi_core.networks.perceptron.MLP`. Raises ValueError for an unknown norm, activation or
+    init.
     """
 
     channels: list[int]
@@ -32,8 +44,10 @@ class CNN:
     padding: int | list[int] = 1
     norm: str = later("none")
     activation: str = later("relu")
+    init: str = later("uniform")
 
     def __post_init__(self) -> None:
+        check_init("cnn", self.init)
         if self.norm not in NORMS:
             raise ValueError(f"network 'cnn': norm {self.norm!r} is not known; {nearest(self.norm, NORMS)}")
         if self.activation not in ACTIVATIONS:
@@ -45,7 +59,7 @@ class CNN:
         layers: list = []
         paddings = self.padding if isinstance(self.padding, list) else [self.padding] * len(self.channels)
         for i, (channels, pool, padding) in enumerate(zip(self.channels, self.pool, paddings, strict=True)):
-            layers.append(Conv2d(f"conv{i}", planes, channels, padding=padding))
+            layers.append(initialised(Conv2d(f"conv{i}", planes, channels, padding=padding), self.init))
             if self.norm == "batch":
                 layers.append(BatchNorm(f"conv{i}.norm", channels))
             layers += [Activation(self.activation), DropoutSite(f"conv{i}")]
@@ -60,9 +74,11 @@ class CNN:
         layers.append(Flatten(3))
         units = planes * height * width
         for i, out in enumerate(self.dense):
-            layers += [DropoutSite(f"dense{i}"), Linear(f"dense{i}", units, out), Activation(self.activation)]
+            dense = initialised(Linear(f"dense{i}", units, out), self.init)
+            layers += [DropoutSite(f"dense{i}"), dense, Activation(self.activation)]
             units = out
-        return Network([*layers, DropoutSite(HEAD), Linear(HEAD, units, n_outputs)], tuple(input_shape))
+        head = initialised(Linear(HEAD, units, n_outputs), self.init)
+        return Network([*layers, DropoutSite(HEAD), head], tuple(input_shape))
 
 
 @NETWORKS.register("lenet")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,7 @@ from torch import Tensor
 from fvi_core.held import BUFFER
 from fvi_core.products import product
 from fvi_core.random import Streams
+from fvi_core.spelling import nearest
 
 Parameters = dict[str, Tensor]
 After = Callable[[Tensor], Tensor]
@@ -32,6 +34,15 @@ SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 }
 """Gradient times the slopes of an activation at z, of value a: autograd's result, differentiable again at the cost of a
 forward pass."""
+
+INITS: dict[str, Callable[[int, int], float]] = {
+    "lecun": lambda fan_in, fan_out: 1 / fan_in,
+    "haiku": lambda fan_in, fan_out: 0.774 / fan_in,
+    "glorot": lambda fan_in, fan_out: 2 / (fan_in + fan_out),
+    "he": lambda fan_in, fan_out: 2 / fan_in,
+}
+"""Variance of a layer's initial weights, normal and centred, beside which biases start at 0. "haiku" is the variance of
+Haiku's default, a normal distribution of variance 1 / fan_in truncated at two deviations."""
 
 
 class ParametricLayer:
@@ -56,6 +67,10 @@ class ParametricLayer:
     @property
     def fan_in(self) -> int:
         return self.inputs
+
+    @property
+    def fan_out(self) -> int:
+        return self.outputs
 
     @property
     def values(self) -> int:
@@ -151,6 +166,10 @@ class Conv2d(ParametricLayer):
     def fan_in(self) -> int:
         return self.inputs * self.kernel**2
 
+    @property
+    def fan_out(self) -> int:
+        return self.outputs * self.kernel**2
+
     def __call__(self, parameters: Parameters, a: Tensor, after: After | None = None) -> Tensor:
         """``after`` changes the images of each set of weights before they are joined; it may work in place."""
         weight, bias = parameters[f"{self.name}.weight"], parameters.get(f"{self.name}.bias")
@@ -167,6 +186,9 @@ class Conv2d(ParametricLayer):
             images, stride = [F.avg_pool2d(x, 1, stride) for x in images], 1
         z = [F.conv2d(x, w, b, stride, self.padding) for x, w, b in zip(images, weights, biases, strict=True)]
         return join(z if after is None else [after(x) for x in z], lead)
+
+
+L = TypeVar("L", Linear, Conv2d)
 
 
 @dataclass(frozen=True)
@@ -232,6 +254,19 @@ class BatchNorm(ParametricLayer):
         if mean is None or var is None:
             var, mean = torch.var_mean(a, (2, 4, 5), correction=0)
         return (a - _on_planes(mean)) * _on_planes(torch.rsqrt(var + self.eps))
+
+
+def initialised(layer: L, init: str) -> L:
+    """Return a linear or convolutional layer that starts as one of :data:`INITS`, or "uniform", as PyTorch has it."""
+    if init == "uniform":
+        return layer
+    return replace(layer, deviation=math.sqrt(INITS[init](layer.fan_in, layer.fan_out)))
+
+
+def check_init(network: str, init: str) -> None:
+    """Raise ValueError for an initialisation that is not known."""
+    if init not in (known := ("uniform", *INITS)):
+        raise ValueError(f"network {network!r}: init {init!r} is not known; {nearest(init, known)}")
 
 
 def _batch(x: Tensor, samples: int) -> Tensor:

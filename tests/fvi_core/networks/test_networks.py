@@ -5,9 +5,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.stats import truncnorm
 
 from fvi_core import blocks, shallow
 from fvi_core.networks import ACTIVATIONS, Network, Tape
+from fvi_core.networks.layers import Linear
 from fvi_core.registry import NETWORKS
 from tests.fvi_core import small
 
@@ -109,6 +111,30 @@ def test_initial_parameters_are_those_of_pytorch_layers(spec):
             torch.testing.assert_close(parameters[name].std().item(), bound / math.sqrt(3), rtol=0.1, atol=0)
     alone = network.init(small.streams(400).subset([7]))
     assert all(torch.equal(alone[k], v[7:8]) for k, v in parameters.items())
+
+
+DEVIATIONS = {
+    "lecun": lambda weight: torch.nn.init.kaiming_normal_(weight, nonlinearity="linear").std(),
+    "haiku": lambda weight: truncnorm(-2, 2).std() / math.sqrt(weight[0].numel()),
+    "glorot": lambda weight: torch.nn.init.xavier_normal_(weight).std(),
+    "he": lambda weight: torch.nn.init.kaiming_normal_(weight, nonlinearity="relu").std(),
+}
+
+
+@pytest.mark.parametrize("init", DEVIATIONS)
+@pytest.mark.parametrize("spec", [small.TANH, small.CNN])
+def test_initial_weights_of_other_libraries_are_theirs(spec, init):
+    network = small.network({**spec, "init": init})
+    parameters = network.init(small.streams(400))
+    for layer in network.parametrised:
+        weight = parameters[f"{layer.name}.weight"]
+        one = weight[0].T if isinstance(layer, Linear) else weight[0]  # as torch.nn has it
+        copies = [DEVIATIONS[init](torch.empty_like(one)) for _ in range(400)]
+        expected = math.sqrt(sum(float(copy) ** 2 for copy in copies) / 400)
+        assert weight.std().item() == pytest.approx(expected, rel=0.1)
+        assert not parameters[f"{layer.name}.bias"].any()
+    with pytest.raises(ValueError, match=f"network '{spec['name']}': init 'gloro' is not known; did you mean 'glorot'"):
+        small.network({**spec, "init": "gloro"})
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(10, 21, 4), (7, 33, 5), (9, 13, 6), (13, 101, 4)])
