@@ -2,7 +2,7 @@
 
 Table ``rotated-mnist`` is the nine tables side by side; ``rotated-mnist-draws`` shows the effect of more draws in
 prediction on MC Dropout, ``rotated-mnist-nearest`` that of rotation without interpolation on all rows. Their twins
-``-seeds`` have thirty seeds in place of ten.
+``-seeds`` have thirty seeds in place of ten, ``-lecun`` other initial weights.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ DRAWS = "50 draws"
 NEAREST = "nearest"
 TOGETHER = "the same batches"
 MORE = "30 seeds"
+LECUN = "LeCun"
 TOGETHER_ROWS = tuple(
     Row(", ".join(filter(None, ("Ensemble", variant))), "Ensemble", "Deep Ensemble", variant)
     for variant in ("", TOGETHER)
@@ -54,6 +55,7 @@ SEEDS_ROWS, NEAREST_SEEDS_ROWS = (
     tuple(replace(row, label=f"{row.label}, {MORE}", variant=f"{turned}{MORE}") for row in ROWS)
     for turned in ("", f"{NEAREST}, ")
 )
+LECUN_ROWS = tuple(replace(row, label=f"{row.label}, {LECUN}", variant=LECUN) for row in ROWS)
 _TURNED = {
     turned: {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "rotated_batch", "angles": angles}]}
     for turned, angles in (("90", [90]), ("90,180", [90, 180]))
@@ -87,9 +89,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         {"family.size": _MEMBERS[protocol]} if "Ensemble" in row.made_by else {},
         {"family.joint": True} if TOGETHER in variants else {},
         {"context": _TURNED[row.variant]} if row.variant in _TURNED else {},
+        {"network.init": "lecun"} if LECUN in variants else {},
     )
-    rotation = "nearest-rotation" if NEAREST in variants else "rotation"
-    sets = ("test", *(f"{rotation}-{angle}" for angle in ANGLES))
+    rotations = {NEAREST: ("nearest-rotation",), LECUN: ("rotation", "nearest-rotation")}
+    turned = rotations.get(variants[0], ("rotation",))
+    sets = ("test", *(f"{rotation}-{angle}" for rotation in turned for angle in ANGLES))
     seeds = tuple((0, seed) for seed in (_MORE if MORE in variants else _SEEDS)[protocol])
     samples = 50 if DRAWS in variants else _MEMBERS[protocol]
     return Recipe(parts, seeds, PAPER, samples=samples, sets=sets)
@@ -186,5 +190,17 @@ TABLES = (
         "Rotated MNIST by angle, turned without interpolation, over thirty seeds (dirichlet2022, tables 2 to 10)",
         _EVERY_NEAREST,
         rows=NEAREST_SEEDS_ROWS,
+    ),
+    _table(
+        "rotated-mnist-lecun",
+        "Rotated MNIST by angle, from LeCun's initial weights (dirichlet2022, tables 2 to 10)",
+        rows=LECUN_ROWS,
+    ),
+    _table(
+        "rotated-mnist-nearest-lecun",
+        "Rotated MNIST by angle, from LeCun's initial weights, turned without interpolation (dirichlet2022, tables 2 "
+        "to 10)",
+        _EVERY_NEAREST,
+        rows=LECUN_ROWS,
     ),
 )
