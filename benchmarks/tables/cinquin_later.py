@@ -1,4 +1,5 @@
-"""Rows of cinquin2024's tables 1, 6 and 4 with settings of the authors' later code that the paper does not mention."""
+"""Rows of cinquin2024's tables 1, 6 and 4 with settings of the authors' later code that the paper does not mention, and
+from the initial weights of the library that it names."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ READINGS: dict[str, tuple[str, Parts]] = {
     **{f"{label}, {_ENDS}": (label, _LATER) for label in ("FVI", "TFSVI", "MFVI", "Laplace", "GWI", "VIP")},
     "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
     "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
+    **{f"{label}, Haiku": (label, {"network": {"init": "haiku"}}) for label in ("MFVI", "Laplace", "GWI", "VIP")},
 }
 """Readings by label: the label in table 1, and the changed parts."""
 
