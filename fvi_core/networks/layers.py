@@ -188,9 +188,6 @@ class Conv2d(ParametricLayer):
         return join(z if after is None else [after(x) for x in z], lead)
 
 
-L = TypeVar("L", Linear, Conv2d)
-
-
 @dataclass(frozen=True)
 class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
@@ -254,6 +251,9 @@ class BatchNorm(ParametricLayer):
         if mean is None or var is None:
             var, mean = torch.var_mean(a, (2, 4, 5), correction=0)
         return (a - _on_planes(mean)) * _on_planes(torch.rsqrt(var + self.eps))
+
+
+L = TypeVar("L", Linear, Conv2d)
 
 
 def initialised(layer: L, init: str) -> L:
