@@ -112,16 +112,30 @@ def test_the_lower_rate_is_within_the_range_of_the_authors_later_code() -> None:
         assert 5 * fast["early_stopping"][name] == slow["early_stopping"][name]
 
 
+def test_laplace_on_naval_may_train_to_a_rate_of_0() -> None:
+    (long, *_) = runs("cinquin2024-1-laplace", "Laplace, 50,000 steps, rate to 0", "naval")
+    (first, *_) = runs("cinquin2024-1-laplace", "Laplace, validation, expected log-likelihood", "naval")
+    training = long["parts"]["training"]
+    assert training == {
+        **first["parts"]["training"],
+        "epochs": 10_000,  # of 5 batches
+        "schedule": {"name": "cosine", "final": 0.0},
+        "early_stopping": None,
+    }
+    assert {**long["parts"], "training": None} == {**first["parts"], "training": None}
+
+
 def test_readings_differ_from_table_1_in_what_they_say() -> None:
     for label, method in (
         ("GFSVI, wider box", "GFSVI"),
         ("MFVI, rate and end", "MFVI"),
         ("GWI, one length-scale", "GWI"),
+        ("VIP, Haiku", "VIP"),
     ):
         (read, *_), (first, *_) = runs("cinquin2024-4-later", label, "wine"), runs("cinquin2024-4", method, "wine")
         assert read["evaluation"] == first["evaluation"]
         changed = {kind for kind, part in read["parts"].items() if part != first["parts"][kind]}
-        assert changed == {"GFSVI": {"context"}, "MFVI": {"training"}, "GWI": {"family"}}[method]
+        assert changed == {"GFSVI": {"context"}, "MFVI": {"training"}, "GWI": {"family"}, "VIP": {"network"}}[method]
     (wide, *_) = runs("cinquin2024-4-later", "GFSVI, wider box", "wine")
     assert wide["parts"]["context"] == {**runs("cinquin2024-4", "GFSVI", "wine")[0]["parts"]["context"], "margin": 0.5}
 

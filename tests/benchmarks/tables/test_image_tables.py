@@ -78,6 +78,19 @@ def test_ensembles_of_digits_differ_in_the_prior_of_their_members_alone(protocol
     }
 
 
+def test_lecuns_rows_differ_in_initial_weights_alone_and_are_turned_in_both_ways() -> None:
+    plain, table = tables.get("rotated-mnist"), tables.get("rotated-mnist-lecun")
+    assert keys("rotated-mnist-lecun") == keys("rotated-mnist-nearest-lecun")
+    turned = ["test", *(f"{way}rotation-{angle}" for way in ("", "nearest-") for angle in range(0, 181, 10))]
+    for row, other in zip(plain.rows, table.rows, strict=True):
+        for one, lecun in zip(
+            plain.row_runs(row, "mnist", "paper"), table.row_runs(other, "mnist", "paper"), strict=True
+        ):
+            network = {**one["parts"]["network"], "init": "lecun"}
+            assert lecun["parts"] == {**one["parts"], "network": network} and lecun["seed"] == one["seed"]
+            assert lecun["evaluation"]["sets"] == turned
+
+
 def test_more_draws_are_other_runs_of_the_same_trainings() -> None:
     table = tables.get("rotated-mnist-draws")
     by_row = {row.label: table.cell_runs(row, table.columns[0], "paper") for row in table.rows}
