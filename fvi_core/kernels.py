@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from fvi_core.products import product
 from fvi_core.registry import KERNELS, later
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 Params = dict[str, Tensor]
 FIELDS = {
@@ -219,8 +219,7 @@ class Helmholtz(Kernel):
     vector = True
 
     def __post_init__(self) -> None:
-        if self.field not in FIELDS:
-            raise ValueError(f"kernel 'helmholtz': field {self.field!r} is not known; {nearest(self.field, FIELDS)}")
+        check_known("kernel 'helmholtz': field", self.field, FIELDS)
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         if n_features != 2 and self.field != "curl_free":

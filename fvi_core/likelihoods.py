@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fvi_core.registry import LIKELIHOODS, later
 from fvi_core.scales import inverse_softplus, inverse_softplus_of
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 Params = dict[str, Tensor]
 RHO = "rho"
@@ -247,9 +247,7 @@ class Categorical(Likelihood):
     class_weights: str = later("none")
 
     def __post_init__(self) -> None:
-        if self.class_weights not in CLASS_WEIGHTS:
-            told = nearest(self.class_weights, CLASS_WEIGHTS)
-            raise ValueError(f"likelihood {self.name!r}: class_weights {self.class_weights!r} is not known; {told}")
+        check_known(f"likelihood {self.name!r}: class_weights", self.class_weights, CLASS_WEIGHTS)
 
     @property
     def is_pointwise(self) -> bool:

@@ -20,7 +20,7 @@ from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import later
 from fvi_core.shared_pass import SharedPass
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 SCALINGS = ("elbo", "batch", "context", "none")
 
@@ -48,8 +48,7 @@ class Weight:
             raise ValueError(f"weight: rise must lie in [0, 1], found {self.rise}")
         if self.alpha < 0:
             raise ValueError(f"weight: alpha must be 0 or more, found {self.alpha}")
-        if self.scaling not in SCALINGS:
-            raise ValueError(f"weight scaling {self.scaling!r} is not known; {nearest(self.scaling, SCALINGS)}")
+        check_known("weight scaling", self.scaling, SCALINGS)
 
     def __call__(self, n_train: int, batch: int, context: int, progress: float = 1.0) -> float:
         """Return the weight. ``progress``: share of all steps, including the current one."""

@@ -7,15 +7,14 @@ from functools import cache
 
 import torch
 
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 PRECISIONS = ("float32", "bfloat16")
 
 
 def check(precision: str) -> None:
     """Raise ValueError for an unknown precision."""
-    if precision not in PRECISIONS:
-        raise ValueError(f"training: precision {precision!r} is not known; {nearest(precision, PRECISIONS)}")
+    check_known("training: precision", precision, PRECISIONS)
 
 
 @cache

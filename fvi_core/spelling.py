@@ -12,6 +12,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(map(repr, found))}?" if found else f"known: {', '.join(names) or 'none'}"
 
 
+def check_known(place: str, value: object, known: Iterable[str]) -> None:
+    """Raise ValueError for a value that is not among the known ones, with the nearest; ``place``: the option's, as in
+    "network 'cnn': norm".
+    """
+    if value not in (values := tuple(known)):
+        raise ValueError(f"{place} {value!r} is not known; {nearest(str(value), values)}")
+
+
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Return a few known names that resemble or contain an unknown one, whatever the case, most similar first."""
     import difflib  # here, since only errors need it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -22,7 +23,7 @@ from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FITS, later
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 STRUCTURES: dict[str, Posterior] = {
     "full": Dense(),
@@ -63,10 +64,10 @@ class GaussianFit(Fit):
     criterion: str = later("predictive")
 
     def __post_init__(self) -> None:
-        self._known("predictive", self.predictive, PREDICTIVES)
-        self._known("criterion", self.criterion, CRITERIA)
+        self._known("predictive", PREDICTIVES)
+        self._known("criterion", CRITERIA)
         if isinstance(self.precision, str):
-            self._known("precision", self.precision, PRECISIONS)
+            self._known("precision", PRECISIONS)
         elif not 0 < self.precision < math.inf:
             raise ValueError(f"fit {self.name!r}: expected a precision above 0, found {self.precision}")
         if not 0 < self.low < self.high or self.steps < 2 or self.samples < 1:
@@ -75,9 +76,8 @@ class GaussianFit(Fit):
                 f"fit {self.name!r}: expected 0 < low < high, steps 2 or more and samples 1 or more, found {found}"
             )
 
-    def _known(self, option: str, value: str, known: tuple[str, ...]) -> None:
-        if value not in known:
-            raise ValueError(f"fit {self.name!r}: {option} {value!r} is not known; {nearest(value, known)}")
+    def _known(self, option: str, known: Iterable[str]) -> None:
+        check_known(f"fit {self.name!r}: {option}", getattr(self, option), known)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class Laplace(GaussianFit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._known("structure", self.structure, tuple(STRUCTURES))
+        self._known("structure", STRUCTURES)
 
     @property
     def posterior(self) -> Posterior:
@@ -251,7 +251,7 @@ class SubnetworkLaplace(GaussianFit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._known("variances", self.variances, ("diagonal", "swag"))
+        self._known("variances", ("diagonal", "swag"))
         if self.size < 1:
             raise ValueError(f"fit {self.name!r}: expected size 1 or more, found {self.size}")
 

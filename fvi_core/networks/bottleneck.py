@@ -17,7 +17,7 @@ from fvi_core.networks.layers import (
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.networks.residual import convolution
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 BLOCKS = (3, 4, 6, 3)
 _WIDER = 4  # a block's outputs are so many times its inner channels
@@ -45,9 +45,7 @@ class ResNet50:
     def __post_init__(self):
         known = {"init": ("uniform", "he", "zero_residual"), "dropout": ("every_relu", "convolutions")}
         for option, values in known.items():
-            if getattr(self, option) not in values:
-                found = getattr(self, option)
-                raise ValueError(f"network 'resnet50': {option} {found!r} is not known; {nearest(found, values)}")
+            check_known(f"network 'resnet50': {option}", getattr(self, option), values)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes = images("resnet50", input_shape)[0]

@@ -11,7 +11,7 @@ from torch import nn
 from fvi_core.networks.convolutional import images
 from fvi_core.networks.module import ModuleNetwork
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 SMALL = 64
 """Images of fewer pixels a side have a small stem."""
@@ -34,8 +34,7 @@ class Torchvision:
     stem: str = later("by_size")
 
     def __post_init__(self) -> None:
-        if self.stem not in STEMS:
-            raise ValueError(f"network 'torchvision': stem {self.stem!r} is not known; {nearest(self.stem, STEMS)}")
+        check_known("network 'torchvision': stem", self.stem, STEMS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> ModuleNetwork:
         planes, height, width = images("torchvision", input_shape)
@@ -53,9 +52,7 @@ def _maker(name: str, n_outputs: int, size: int) -> Any:
             f"network 'torchvision' needs the package torchvision, made for torch {torch.__version__}; importing it "
             f"failed: {error}"
         ) from error
-    known = models.list_models(module=models)
-    if name not in known:
-        raise ValueError(f"network 'torchvision': model {name!r} is not known; {nearest(name, known)}")
+    check_known("network 'torchvision': model", name, models.list_models(module=models))
     options: dict[str, Any] = {"weights": None, "num_classes": n_outputs}
     if name in ("googlenet", "inception_v3"):
         options |= {"aux_logits": False, "init_weights": True}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fvi_core.networks.layers import (
     ACTIVATIONS,
+    INITS,
     Activation,
     BatchNorm,
     Conv2d,
@@ -13,12 +14,11 @@ from fvi_core.networks.layers import (
     Flatten,
     Linear,
     MaxPool,
-    check_init,
     initialised,
 )
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 NORMS = ("none", "batch")
 
@@ -47,12 +47,8 @@ class CNN:
     init: str = later("uniform")
 
     def __post_init__(self) -> None:
-        check_init("cnn", self.init)
-        if self.norm not in NORMS:
-            raise ValueError(f"network 'cnn': norm {self.norm!r} is not known; {nearest(self.norm, NORMS)}")
-        if self.activation not in ACTIVATIONS:
-            known = nearest(self.activation, ACTIVATIONS)
-            raise ValueError(f"network 'cnn': activation {self.activation!r} is not known; {known}")
+        for option, known in (("norm", NORMS), ("activation", ACTIVATIONS), ("init", INITS)):
+            check_known(f"network 'cnn': {option}", getattr(self, option), known)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes, height, width = images("cnn", input_shape)

@@ -18,7 +18,7 @@ from fvi_core.networks.layers import ACTIVATIONS, Affine, DropoutSite, Masks, Pa
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.products import product
 from fvi_core.registry import NETWORKS
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 SLOPES = {
     "tanh": lambda z, a: 1 - a.square(),
@@ -141,10 +141,7 @@ class VectorField:
     field: str = "helmholtz"
 
     def __post_init__(self):
-        if self.field not in FIELDS:
-            raise ValueError(
-                f"network 'vector_field': field {self.field!r} is not known; {nearest(self.field, FIELDS)}"
-            )
+        check_known("network 'vector_field': field", self.field, FIELDS)
         if self.activation not in SLOPES or not self.hidden:
             expected = f"one of {', '.join(SLOPES)}, and a hidden layer or more"
             raise ValueError(f"network 'vector_field': expected {expected}, found {self.activation!r}, {self.hidden}")

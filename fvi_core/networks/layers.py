@@ -18,7 +18,6 @@ from torch import Tensor
 from fvi_core.held import BUFFER
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.spelling import nearest
 
 Parameters = dict[str, Tensor]
 After = Callable[[Tensor], Tensor]
@@ -35,7 +34,8 @@ SLOPED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 """Gradient times the slopes of an activation at z, of value a: autograd's result, differentiable again at the cost of a
 forward pass."""
 
-INITS: dict[str, Callable[[int, int], float]] = {
+UNIFORM = "uniform"
+VARIANCES: dict[str, Callable[[int, int], float]] = {
     "lecun": lambda fan_in, fan_out: 1 / fan_in,
     "haiku": lambda fan_in, fan_out: 0.774 / fan_in,
     "glorot": lambda fan_in, fan_out: 2 / (fan_in + fan_out),
@@ -43,6 +43,7 @@ INITS: dict[str, Callable[[int, int], float]] = {
 }
 """Variance of a layer's initial weights, normal and centred, beside which biases start at 0. "haiku" is the variance of
 Haiku's default, a normal distribution of variance 1 / fan_in truncated at two deviations."""
+INITS = (UNIFORM, *VARIANCES)
 
 
 class ParametricLayer:
@@ -257,16 +258,10 @@ L = TypeVar("L", Linear, Conv2d)
 
 
 def initialised(layer: L, init: str) -> L:
-    """Return a linear or convolutional layer that starts as one of :data:`INITS`, or "uniform", as PyTorch has it."""
-    if init == "uniform":
+    """Return a linear or convolutional layer that starts as one of :data:`VARIANCES`, or "uniform" as PyTorch's."""
+    if init == UNIFORM:
         return layer
-    return replace(layer, deviation=math.sqrt(INITS[init](layer.fan_in, layer.fan_out)))
-
-
-def check_init(network: str, init: str) -> None:
-    """Raise ValueError for an initialisation that is not known."""
-    if init not in (known := ("uniform", *INITS)):
-        raise ValueError(f"network {network!r}: init {init!r} is not known; {nearest(init, known)}")
+    return replace(layer, deviation=math.sqrt(VARIANCES[init](layer.fan_in, layer.fan_out)))
 
 
 def _batch(x: Tensor, samples: int) -> Tensor:

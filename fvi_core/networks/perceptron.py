@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fvi_core.networks.layers import Activation, DropoutSite, Flatten, Linear, check_init, initialised
+from fvi_core.networks.layers import INITS, Activation, DropoutSite, Flatten, Linear, initialised
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, later
+from fvi_core.spelling import check_known
 
 
 @NETWORKS.register("mlp")
@@ -25,7 +26,7 @@ class MLP:
     init: str = later("uniform")
 
     def __post_init__(self) -> None:
-        check_init("mlp", self.init)
+        check_known("network 'mlp': init", self.init, INITS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         layers: list = [Flatten(len(input_shape))] if len(input_shape) > 1 else []

@@ -9,7 +9,7 @@ from fvi_core.networks.convolutional import images
 from fvi_core.networks.layers import Activation, AveragePool, BatchNorm, Conv2d, DropoutSite, Linear, Residual
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_known
 
 
 @NETWORKS.register("resnet18")
@@ -32,9 +32,7 @@ class ResNet18:
 
     def __post_init__(self):
         for option, known in (("norm", ("batch", "none")), ("context_statistics", ("separate", "shared"))):
-            value = getattr(self, option)
-            if value not in known:
-                raise ValueError(f"network 'resnet18': {option} {value!r} is not known; {nearest(value, known)}")
+            check_known(f"network 'resnet18': {option}", getattr(self, option), known)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         norm, shared = self.norm == "batch", self.context_statistics == "shared"

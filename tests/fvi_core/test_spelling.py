@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fvi_core.spelling import alike, nearest
+from fvi_core.spelling import alike, check_known, nearest
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,9 @@ def test_the_nearest_names_are_given(name: str, known: list[str], answer: str) -
 def test_names_that_begin_alike() -> None:
     assert alike("abx", ["abc", "xyz", "abd", "axe", "abxy"], most=3) == ["abxy", "abc", "abd"]
     assert alike("q", ["abc"]) == []
+
+
+def test_a_value_that_is_not_known_is_named_with_its_place_and_the_nearest():
+    check_known("network 'cnn': norm", "batch", ("none", "batch"))
+    with pytest.raises(ValueError, match="^network 'cnn': norm 'bach' is not known; did you mean 'batch'"):
+        check_known("network 'cnn': norm", "bach", ("none", "batch"))
