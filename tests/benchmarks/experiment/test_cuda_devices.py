@@ -123,9 +123,9 @@ def test_a_tensor_left_behind_is_found(cuda):
         torch.ones(2, device=cuda) + torch.ones(2)
 
 
-def trainer_of(table, label, dataset, device, **training):
+def trainer_of(table, label, dataset, device):
     """Return model, split and training data of a row, and what trains two replicas of it."""
-    parts = table_parts(table, label, dataset, {"training": {"batch_size": 5, **training}})
+    parts = table_parts(table, label, dataset, {"training": {"batch_size": 5, "epochs": 2}})
     if parts["family"]["name"] == "exact_gp":
         parts = merge(parts, {"training": {"batch_size": IMAGES, "epochs": 4}})  # of one step each
     if parts["prior"] and parts["prior"]["name"] == "gaussian_process":
@@ -149,11 +149,12 @@ def steps(monkeypatch):
     def captured(self):
         step = stepper(self)
         graphs = not obstacle(self.model, self.training_data)
-        if graphs:
-            monkeypatch.setattr(Trainer, "_note_cause", lambda *_: None)  # left out with graphs
 
         def take(batch):
-            with Captured() if graphs and len(taken) >= 2 else nullcontext():
+            inside = graphs and len(taken) >= 2
+            if inside:
+                monkeypatch.setattr(Trainer, "_note_cause", lambda *_: None)  # left out with graphs
+            with Captured() if inside else nullcontext():
                 taken.append(step(batch))
             return taken[-1]
 
@@ -165,7 +166,7 @@ def steps(monkeypatch):
 
 @pytest.mark.parametrize(("table", "label", "dataset"), ROWS)
 def test_training_in_a_graph_prediction_and_attack_stay_on_the_device(table, label, dataset, cuda, steps):
-    model, split, training_data, trainer = trainer_of(table, label, dataset, cuda, epochs=2)
+    model, split, training_data, trainer = trainer_of(table, label, dataset, cuda)
     first, _ = trainer.run()
     assert first.reason is None and len(steps) > 2
     streams = Streams([5], cuda, DTYPES[trainer.training.dtype])
