@@ -38,12 +38,12 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         end = first.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
         return end.with_parts(PATIENT[row.variant])
     if row.variant == ANNEALED:
-        longer = {
+        cooled = {
             "epochs": 5 if protocol == "smoke" else 10_000,
             "schedule": {"name": "cosine"},
             "early_stopping": None,
         }
-        return first.with_parts({"training": longer}) if dataset == "naval" else None
+        return first.with_parts({"training": cooled}) if dataset == "naval" else None
     return first.with_parts(READINGS[row.variant]) if row.variant in READINGS else None
 
 
