@@ -1,4 +1,4 @@
-"""Shown lines of cells as entries of siunitx columns: means and errors aligned at their points, marks after."""
+"""Shown lines of cells as entries of LaTeX columns: means and errors cut and aligned at their points, marks after."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ VERDICTS = {
 
 
 def entry(shown: Shown, two: bool, marks: Mapping[str, str]) -> str:
-    """Return a shown line as LaTeX, in two columns where errors have one of their own; marks gives every mark its sign.
+    """Return a shown line as LaTeX, in two columns for each number; marks gives every mark its sign.
 
-    Only the mean is bold. Infinite means and those with an exponent are words.
+    Only the mean is bold. Infinite means and those with an exponent are words. two: whether errors have columns.
     """
     words, mark = _words(shown), note(shown)
     after = rf"\tnote{{{marks[mark]}}}" if mark else "" if words else _after(shown)
     if words or not shown.mean:
         words = rf"\textbf{{{words}}}" if shown.bold else words
-        return rf"\multicolumn{{2}}{{c}}{{{words}{after}}}" if two else f"{{{words}{after}}}"
-    mean = (r"\bfseries " if shown.bold else "") + (r"{$\sim$} " if shown.before else "") + _ascii(shown.mean)
+        return rf"\multicolumn{{{4 if two else 2}}}{{c}}{{{words}{after}}}"
+    whole, part = (rf"\textbf{{{each}}}" if shown.bold and each else each for each in _halves(shown.mean))
+    mean = (r"$\sim$ " if shown.before else "") + whole
     if _plain(shown.error):
-        return rf"{mean} & {{$\pm$\,}} {shown.error}" + (f" {{{after}}}" if after else "")
-    if two:
-        return rf"{mean} & \multicolumn{{1}}{{@{{}}l}}{{{after}}}" if after else f"{mean} & "
-    return mean + (f" {{{after}}}" if after else "")
+        return rf"{mean} & {part} & $\pm$\,{' & '.join(_halves(shown.error))}{after}"
+    if two:  # marks reach into the columns of the error
+        return rf"{mean} & \multicolumn{{3}}{{@{{}}l}}{{{part}{after}}}"
+    return f"{mean} & {part}{after}"
 
 
 def note(shown: Shown) -> str:
@@ -44,62 +45,39 @@ def note(shown: Shown) -> str:
 
 
 class Format:
-    """Layout of a column of shown lines: digits of means and errors before and after the point, marks around them.
-
-    two: whether errors have a column.
-    """
+    """Layout of a column of shown lines: whether errors have columns of their own (two), and its width."""
 
     def __init__(self, shown: Sequence[Shown]) -> None:
-        self.shown = shown
-        self._numbers = [each for each in shown if _plain(each.mean)]
-        self.two = any(each.error for each in self._numbers)
-        self._means = [each.mean.lstrip("−+") for each in self._numbers]
-        self._errors = [each.error for each in self._numbers if _plain(each.error)]
-        self._signed = any(each.mean[0] in "−+" for each in self._numbers)
-        # Numbers that a mark may follow within their column.
-        self._inside = [each for each in self._numbers if _plain(each.error) or not self.two]
-
-    @property
-    def tex(self) -> str:
-        """The column, or the two, in a tabular's specification."""
-        longest = max((_tail(each) for each in self._inside), key=wide, default="")
-        # In Times, o is as wide as digits and all other marks but w.
-        signs = {VERDICTS[each.mark][0] for each in self._inside if each.mark}
-        mark = rf"\tnote{{{'w' if 'w' in signs else 'o'}}}" if signs else ""
-        after = rf"\,{escape(longest)}" if longest else mark
-        post = rf", table-space-text-post={{{after}}}" if after else ""
-        pre = r", table-space-text-pre={$\sim$}" if any(each.before for each in self._numbers) else ""
-        mean = f"S[table-format={'-' * self._signed}{'.'.join(filter(None, _sizes(self._means)))}{pre}"
-        if not self.two:
-            return f"{mean}{post}]"
-        error = f"S[table-format={'.'.join(filter(None, _sizes(self._errors)))}"
-        pm = r", table-space-text-pre={$\pm$\,}, table-number-alignment=left"
-        return rf"{mean}, table-number-alignment=right]@{{\,}}{error}{pm}{post}]"
+        self.shown, self.numbers = shown, [each for each in shown if _plain(each.mean)]
+        self.two = any(each.error for each in self.numbers)
 
     @property
     def width(self) -> float:
         """About how wide it is, in digits."""
-        after = [wide(_tail(each)) + 0.4 for each in self._inside if _tail(each)]
-        marked = 0.8 * any(each.mark for each in self._numbers)
-        numbers = _wide(self._means) + max(after, default=0.0 if self.two else marked)
-        numbers += 1.6 * self._signed + 1.6 * any(each.before for each in self._numbers)
+        marked = 0.8 * any(each.mark for each in self.numbers)
+        errors = [each.error for each in self.numbers if _plain(each.error)]
+        followed = [each for each in self.numbers if _plain(each.error) or not self.two]
+        after = [wide(_tail(each)) + 0.4 for each in followed if _tail(each)]
+        width = _wide([each.mean.lstrip("−+") for each in self.numbers]) + max(after, default=(not self.two) * marked)
+        width += 1.6 * any(each.mean[0] in "−+" for each in self.numbers)
+        width += 1.6 * any(each.before for each in self.numbers)
         if self.two:
-            alone = [wide(_tail(each)) for each in self._numbers if not _plain(each.error) and _tail(each)]
-            numbers += max(2.3 + _wide(self._errors), *alone, marked)
+            alone = [wide(_tail(each)) for each in self.numbers if not _plain(each.error) and _tail(each)]
+            width += max(2.3 + _wide(errors), *alone, marked)
         bold = 1.05 if any(each.bold for each in self.shown) else 1.0
-        return max(numbers * bold, *(wide(_words(each)) + marked for each in self.shown))
-
-
-def _sizes(numbers: Sequence[str]) -> tuple[str, str]:
-    """How many digits there are at most before and after the points; empty for none after them."""
-    parts = [number.partition(".") for number in numbers]
-    whole, part = (max((len(each[k]) for each in parts), default=0) for k in (0, 2))
-    return str(max(whole, 1)), str(part or "")
+        return max(width * bold, *(wide(_words(each)) + marked for each in self.shown))
 
 
 def _wide(numbers: Sequence[str]) -> float:
-    whole, part = _sizes(numbers)
-    return int(whole) + (0.6 + int(part) if part else 0.0)
+    parts = [number.partition(".") for number in numbers]
+    whole, part = (max((len(each[k]) for each in parts), default=0) for k in (0, 2))
+    return max(whole, 1) + (0.6 + part if part else 0.0)
+
+
+def _halves(number: str) -> tuple[str, str]:
+    """Return a number as LaTeX, cut before its point."""
+    whole, point, part = number.partition(".")
+    return escape(whole), point + part
 
 
 def _plain(number: str) -> bool:
@@ -127,8 +105,5 @@ def _after(shown: Shown) -> str:
 
 
 def _power(number: str) -> str:
-    return rf"\num{{{_ascii(number)}}}" if "e" in number else escape(number)
-
-
-def _ascii(number: str) -> str:
-    return number.replace("−", "-")
+    mantissa, _, exponent = number.partition("e")
+    return escape(mantissa) + (rf"$\times10^{{{int(exponent.replace('−', '-'))}}}$" if exponent else "")

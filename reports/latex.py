@@ -1,4 +1,4 @@
-"""A table as LaTeX: booktabs, numbers aligned by siunitx, a caption of one sentence, notes below by threeparttable."""
+"""A table as LaTeX: booktabs, numbers aligned at their points, a caption of one sentence, notes by threeparttable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reports.marks import bold
 from reports.significance import RULE
 from reports.tex import escape, flowing, lines, wide
 
-PACKAGES = ("booktabs", "siunitx", "threeparttable")
+PACKAGES = ("booktabs", "threeparttable")
 # Measured in digits of \footnotesize in Computer Modern, which is wider than most fonts: 4.25 of TeX's points.
 POINTS = 28.45  # TeX's points in a centimetre
 PER_CM = POINTS / 4.25
@@ -33,7 +33,6 @@ CAPTION_PER_CM, NOTES_PER_CM = 5.6, 8.2
 FRAME = RULES + 3 * CAPTION + LINE  # height around the lines of a table
 NARROW = 0.75  # share of the page: narrower tables get this width, so that notes are not a thin column
 SIDES = {mark: f" ({side} is better)" for mark, side in ((MARKS[1], "higher"), (MARKS[-1], "lower"))}
-SETUP = r"\sisetup{mode=text, detect-weight, retain-explicit-plus, table-align-text-post=false}"
 
 
 @dataclass(frozen=True)
@@ -187,11 +186,10 @@ def _marks(pieces: Sequence[Piece]) -> dict[str, str]:
 def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict[str, str], width: float) -> str:
     block, formats = piece.block, _formats(piece.block)
     stretched = _natural(block, formats, width) < NARROW * width * PER_CM
-    gap = r"@{\extracolsep{\fill}}" if stretched else ""
-    inner = r"@{\extracolsep{0pt}\,}" if stretched else r"@{\,}"
-    specs = [gap + each.tex.replace(r"@{\,}", inner) for each in formats]
+    number = r"@{\extracolsep{\fill}}r@{\extracolsep{0pt}}l" if stretched else "r@{}l"
+    specs = [number + r"@{\,}r@{}l" * each.two for each in formats]
     kind, size = ("tabular*", rf"{{{NARROW}\linewidth}}") if stretched else ("tabular", "")
-    made = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}", SETUP]
+    made = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}"]
     made += [r"\begin{threeparttable}", rf"\caption{{{escape(sentence)}}}", rf"\label{{{name}}}"]
     made += [rf"\begin{{{kind}}}{size}{{l{''.join(specs)}}}", r"\toprule"]
     heads = [_head(header, each) for header, each in zip(block.header, formats)]
@@ -219,7 +217,7 @@ def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict
 def _head(header: str, column: Format) -> str:
     """Return the head of a column, in lines no wider than its numbers where words allow it."""
     shown = _stacked(_head_lines(header, column), "c")
-    return rf"\multicolumn{{2}}{{c}}{{{shown}}}" if column.two else f"{{{shown}}}"
+    return rf"\multicolumn{{{4 if column.two else 2}}}{{c}}{{{shown}}}"
 
 
 def _head_lines(header: str, column: Format) -> list[str]:

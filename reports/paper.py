@@ -32,7 +32,6 @@ from reports.tex import escape, flowing, mathematics
 PAGE = (18.0, 25.7)
 PACKAGES = (
     "booktabs",
-    "siunitx",
     "threeparttable",
     "mathptmx",
     "geometry",
@@ -43,14 +42,14 @@ PACKAGES = (
     "xcolor",
     "hyperref",
 )
-INSTALL = "apt-get install texlive-latex-recommended texlive-latex-extra texlive-science texlive-fonts-recommended"
+INSTALL = "apt-get install texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended"
 RUNS = 3  # the table of contents has its own length from the second, and so its numbers from the third
 MAIN = "paper.tex"
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage{mathptmx}
-\usepackage{booktabs,siunitx,threeparttable,longtable,array,graphicx,placeins,xcolor}
+\usepackage{booktabs,threeparttable,longtable,array,graphicx,placeins,xcolor}
 \usepackage[a4paper,textwidth=18cm,textheight=25.7cm,footskip=8mm]{geometry}
 \usepackage[colorlinks,linkcolor=blue!50!black,urlcolor=blue!50!black]{hyperref}
 \setlength{\parindent}{0pt}\setlength{\parskip}{4pt}\emergencystretch=3em
