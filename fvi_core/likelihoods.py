@@ -122,8 +122,8 @@ class Gaussian(Likelihood):
 
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
     standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
-    fixes ``init_std``: no gradient reaches the parameter. ``scale`` "exp": ``std = min_std + exp(rho)``, which Adam
-    moves faster from above 1 towards 0. Raises ValueError if init_std <= min_std.
+    fixes ``init_std``: neither gradients nor weight decay reach the parameter. ``scale`` "exp": ``std = min_std +
+    exp(rho)``, which Adam moves faster from above 1 towards 0. Raises ValueError if init_std <= min_std.
     """
 
     init_std: float = 0.5

@@ -138,6 +138,16 @@ def test_replicas_that_end_early_leave_the_others_alone(kind, rule):
 FIXED = {"name": "gaussian", "learned": False}
 
 
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_fixed_noise_stays_where_it_is_under_weight_decay(name, learned):
+    likelihood = {"name": "gaussian", "init_std": 2.5, "learned": learned}
+    optimiser = {"name": name, "lr": 0.01, "weight_decay": 0.1}
+    for trained in train({**KINDS["MAP"], "likelihood": likelihood}, optimiser=optimiser):
+        (noise,) = (value for part, value in trained.parameters.items() if part.startswith("likelihood/"))
+        assert (noise.item() == pytest.approx(math.log(math.expm1(2.5)))) != learned
+
+
 def exploding():
     """Training data whose second replica overflows float32 after some epochs of gradient descent."""
     data = small.training_data(R, N, dtype=torch.float32)
