@@ -34,7 +34,8 @@ class Weight:
     code, dirichlet2022 App. B.1, Sun et al. 2019), N/B times the ELBO's; "context": ``factor / (B K)`` with K context
     points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A
     ``factor`` other than 1 tempers the posterior. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha]
-    / alpha`` of every point in place of its limit ``E_q[log p(y | f)]`` (Hernandez-Lobato et al. 2016, Ma et al. 2019).
+    / alpha`` of every point in place of its limit ``E_q[log p(y | f)]`` (Hernandez-Lobato et al. 2016, Ma et al. 2019);
+    over S draws an estimate from below, whose bias falls with S.
     ``rise``: share of the gradient steps over which the factor rises linearly from 0 (Bowman et al. 2016).
     """
 
@@ -182,6 +183,11 @@ class Model:
         alpha = self.weight.alpha
         if not alpha:
             return self.likelihood.data_term(likelihood_parameters, values, y)
+        if values.shape[1] < 2:
+            raise ValueError(
+                f"weight: alpha {alpha} has no effect on the likelihood of a single draw; expected training samples of 2 "
+                "or more, or alpha 0"
+            )
         powers = alpha * self.likelihood.log_prob(likelihood_parameters, values, y)
         return (powers.logsumexp(1) - math.log(values.shape[1])).mean(1) / alpha
 

@@ -13,6 +13,7 @@ _ENDS = "rate and end"
 _LATER: Parts = merge(LATER, {"training": {"epochs": 10_000}})
 READINGS: dict[str, tuple[str, Parts]] = {
     **{f"{label}, {_ENDS}": (label, _LATER) for label in ("FVI", "TFSVI", "MFVI", "Laplace", "GWI", "VIP")},
+    "FVI, all eigenvalues": ("FVI", {"divergence": {"share": 1.0}}),
     "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
     "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
     **{f"{label}, Haiku": (label, {"network": {"init": "haiku"}}) for label in ("MFVI", "Laplace", "GWI", "VIP")},

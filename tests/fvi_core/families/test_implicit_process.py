@@ -150,6 +150,13 @@ def test_it_trains_and_its_draws_stay(outputs):
         assert set(Held.of(each.parameters).family) == set(start)
 
 
+def test_of_classes_a_power_of_a_single_draw_is_refused():
+    model, data = small.model({**VIP, "weight": {"alpha": 0.5}}, 3), small.training_data(R, 20, 3)
+    training = Training(1, 20, {"name": "adam", "lr": 0.02}, samples=1, dtype="float64")
+    with pytest.raises(ValueError, match="alpha 0.5 has no effect on the likelihood of a single draw; expected training"):
+        training.start(model, data, small.streams(R)).run()
+
+
 def test_wrong_options_are_named():
     with pytest.raises(ValueError, match="expected draws 2 or more and std_init above 0, found 1 and 0.1"):
         small.model({**VIP, "family": {"name": "implicit_process", "draws": 1}})
