@@ -185,8 +185,8 @@ class Model:
             return self.likelihood.data_term(likelihood_parameters, values, y)
         if values.shape[1] < 2:
             raise ValueError(
-                f"weight: alpha {alpha} has no effect on the likelihood of a single draw; expected training samples of 2 "
-                "or more, or alpha 0"
+                f"weight: alpha {alpha} has no effect on the likelihood of a single draw; expected training samples of "
+                "2 or more, or alpha 0"
             )
         powers = alpha * self.likelihood.log_prob(likelihood_parameters, values, y)
         return (powers.logsumexp(1) - math.log(values.shape[1])).mean(1) / alpha
