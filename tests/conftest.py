@@ -20,6 +20,11 @@ settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores: tests of SLURM, of kills and of stopped sweeps wait for much of their time."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout whose Python only writes down how it was called; its exit status for a module is in
