@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks import files
-from benchmarks.records.columns import Cell, RecordReader, Rows
 from benchmarks.records.form import WHAT_TO_DO, RecordError
 from benchmarks.records.other_files import Alike, OtherFiles
+from benchmarks.records.rows import Cell, Rows
 from benchmarks.records.store import Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
@@ -97,7 +97,6 @@ class Records:
         self.failed = set(Failures(state).keys()) if state else set()
         self.results: dict[tuple, Any] = {}  # tables aggregated from these records
         self._found: dict[str, Recorded | Broken | str | None] = {}
-        self._columns = RecordReader(self.store)
         self._files = {"/".join(path.parts[-3:]) for path in self.store.files()}
         self._alike: Alike = {}
         self._shared: dict[Any, Any] = {}  # parts that many records share
@@ -106,6 +105,7 @@ class Records:
         """Return these records with substitutes made from other files, for these data sets or all."""
         found = copy(self)
         found.store, found.results = OtherFiles(self.store.root, datasets=datasets, alike=self._alike), {}
+        found.store.rows = self.store.rows  # so that records read by either share their layouts
         return found
 
     def has(self, config: RunConfig) -> bool:
@@ -149,7 +149,7 @@ class Records:
             pass  # reading it gives the reason
         file = "/".join(path.parts[-3:])
         try:
-            return self._run(*self._columns.read(path), file)
+            return self._run(*self.store.columns(path), file)
         except RecordError as error:
             reason = str(error).removeprefix(f"{path}: ")
         except MALFORMED as error:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import files
 from benchmarks.errors import UsageError
-from benchmarks.records.columns import RecordReader, Rows
 from benchmarks.records.config import method_of
 from benchmarks.records.form import RecordError
+from benchmarks.records.rows import Rows
 from benchmarks.records.store import Store
 
 if TYPE_CHECKING:
@@ -45,10 +45,9 @@ def frame(store: Store) -> tuple[pandas.DataFrame, list[str]]:
     runs: list[dict[str, Any]] = []
     read: list[tuple[Rows, array]] = []
     problems: list[str] = []
-    columns = RecordReader(store)
     for path in store.files():
         try:
-            record, rows, values = columns.read(path)
+            record, rows, values = store.columns(path)
         except RecordError as error:
             problems.append(str(error))
             continue

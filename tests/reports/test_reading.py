@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.records.columns import RecordReader
 from benchmarks.records.store import Store
 from reports.aggregate import aggregate
 from reports.cli import build
@@ -48,7 +47,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, bool]]:
 
         monkeypatch.setattr(owner, name, counting)
 
-    count(RecordReader, "read", with_curves=False)
+    count(Store, "columns", with_curves=False)
     count(Store, "curves", with_curves=True)
     return counted
 

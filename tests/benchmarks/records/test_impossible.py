@@ -13,7 +13,6 @@ import pytest
 
 from benchmarks import files
 from benchmarks.metrics.registry import METRICS
-from benchmarks.records.columns import RecordReader
 from benchmarks.records.config import InvalidConfig, check_form
 from benchmarks.records.form import InvalidRecord, RecordError, parse, serialise
 from benchmarks.records.frame import frame
@@ -52,7 +51,7 @@ def refused(store: Store, path: Path) -> str:
     readers = [
         lambda: store.read(path),
         lambda: store.read(path, curves=False),
-        lambda: RecordReader(store).read(path),
+        lambda: store.columns(path),
         lambda: parse(path.read_bytes(), path, (), store.rows),
     ]
     found = []
@@ -101,11 +100,10 @@ def test_values_that_no_run_can_have_are_refused_by_every_reader(store, rows, me
 
 def test_the_same_is_refused_after_a_good_record_of_the_same_rows(store):
     good = store.write(Store("").make(config(1), [row()], {}, {}))
-    columns = RecordReader(store)
-    assert columns.read(good)[2][0] == 0.5
+    assert store.columns(good)[2][0] == 0.5
     bad = written(store, made([row(value=1.7)]))
     with pytest.raises(RecordError, match=r"accuracy is 1\.7"):
-        columns.read(bad)
+        store.columns(bad)
 
 
 def test_rounding_errors_and_metrics_of_plugins_are_accepted(store):
@@ -207,7 +205,7 @@ def test_of_two_files_with_one_key_both_are_looked_at(store):
         copy = path.parent.with_name(folder) / path.name
         copy.parent.mkdir()
         copy.write_bytes(path.read_bytes())
-    assert store.paths() == {path.stem: path} and store.find(path.stem) == path
+    assert store.paths() == {path.stem: path}
     problems = store.problems()
     assert [Path(name).parent.name for name in problems] == ["aaa", "zzz"]
     assert all("is in the wrong folder, expected digits/map" in reason for reason in problems.values())
@@ -227,9 +225,8 @@ def test_an_infinite_value_is_written_as_text_and_read_as_a_number(store):
     assert '"metric": "nll", "value": "inf", "n": 539}' in text and '"value": "-inf"' in text
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert store.read(path) == record and serialise(store.read(path)) == text
-    columns = RecordReader(store)
     for _ in range(2):
-        assert list(columns.read(path)[2]) == [math.inf, -math.inf, 3.0, 0.5]
+        assert list(store.columns(path)[2]) == [math.inf, -math.inf, 3.0, 0.5]
     assert store.problems() == {}
     table, _ = frame(store)
     assert table["value"].tolist() == [math.inf, -math.inf, 3.0, 0.5]

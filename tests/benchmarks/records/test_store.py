@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.errors import UnknownName
 from benchmarks.records import store as store_module
 from benchmarks.records.form import InvalidRecord, NewerRecord, RecordError, parse, serialise, slug
 from benchmarks.records.store import Store, StoreError
@@ -311,15 +310,6 @@ def test_what_a_killed_writer_left_is_removed(store):
     assert store.paths() == {}
     store.write(record())
     assert files(store.root) == [path.name]
-
-
-def test_find_by_prefix(store):
-    paths = [store.write(record(seed)) for seed in range(20)]
-    assert store.find(paths[3].stem[:12]) == paths[3]
-    with pytest.raises(UnknownName, match="unknown key 'zz'"):
-        store.find("zz")
-    with pytest.raises(RecordError, match="give more digits"):
-        store.find("")
 
 
 def test_slug():
