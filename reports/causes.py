@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
 from reports.agreement import Verdict
@@ -39,7 +38,7 @@ class Cause:
 @cache
 def load(path: Path = FILE) -> tuple[Cause, ...]:
     """Return every cause. Raises BenchmarkError for an invalid file."""
-    return tuple(Cause(**found) for found, _ in lines_of(path, COLUMNS, BenchmarkError, several={"tables": None}))
+    return tuple(Cause(**found) for found, _ in lines_of(path, COLUMNS, several={"tables": None}))
 
 
 def shown(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports.causes import Cause
@@ -24,10 +23,6 @@ FILE = Path(__file__).with_name("tried.csv")
 COLUMNS = ("paper", "tables", "methods", "columns", "tried", "source", "moved", "record")
 MAY_BE_EMPTY = ("columns",)
 NO_RECORD = "-"
-
-
-class InvalidExperiment(BenchmarkError, ValueError):
-    """Error: a line of experiments is invalid. The message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +76,19 @@ class Difference:
 
 @cache
 def load(path: Path = FILE) -> tuple[Experiment, ...]:
-    """Return every experiment of the file. Raises :class:`InvalidExperiment`."""
+    """Return every experiment of the file. Raises BenchmarkError."""
     several = {"tables": None, "methods": ";", "columns": ";"}
-    lines = lines_of(path, COLUMNS, InvalidExperiment, MAY_BE_EMPTY, several=several)
+    lines = lines_of(path, COLUMNS, MAY_BE_EMPTY, several=several)
     return tuple(Experiment(**found, where=where) for found, where in lines)
 
 
 def check(experiments: Iterable[Experiment], suite: Suite) -> None:
-    """Raise :class:`InvalidExperiment` for the first unknown paper, table, method, column or record."""
+    """Raise BenchmarkError for the first unknown paper, table, method, column or record."""
     for each in experiments:
-        _known(each, "paper", [each.paper], published.papers())
+        check_names(each.where, "paper", [each.paper], published.papers())
         cells = published.load(each.paper)
-        _known(each, "table", each.tables, {cell.table for cell in cells})
-        _known(each, "method", each.methods, {cell.method for cell in cells if cell.table in each.tables})
+        check_names(each.where, "table", each.tables, {cell.table for cell in cells})
+        check_names(each.where, "method", each.methods, {cell.method for cell in cells if cell.table in each.tables})
         names = set(suite.table_names())
         labels = {
             column.label
@@ -101,12 +96,8 @@ def check(experiments: Iterable[Experiment], suite: Suite) -> None:
             if f"{each.paper}-{number}" in names
             for column in suite.table(f"{each.paper}-{number}").columns
         }
-        _known(each, "column", each.columns, labels)
-        _known(each, "table of a record", [each.record], {*names, NO_RECORD})
-
-
-def _known(experiment: Experiment, what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    check_names(experiment.where, what, names, known, InvalidExperiment)
+        check_names(each.where, "column", each.columns, labels)
+        check_names(each.where, "table of a record", [each.record], {*names, NO_RECORD})
 
 
 class Differences:

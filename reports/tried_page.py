@@ -30,7 +30,7 @@ below a table have their source and what they moved; where no record of one is c
 
 
 def page(suite: Suite, records: Records, experiments: tuple[Experiment, ...] | None = None) -> str:
-    """Return the whole page. Raises InvalidExperiment for a line with an unknown name."""
+    """Return the whole page. Raises BenchmarkError for a line with an unknown name."""
     experiments = load() if experiments is None else experiments
     check(experiments, suite)
     known = Differences(Book(suite, records), experiments)

@@ -24,19 +24,15 @@ load_parts()
 
 
 class ChangedData(ValueError):
-    """Error: the data differ from those that the run's configuration names."""
-
-
-class ChangedSource(ValueError):
-    """Error: the source of a plug-in's part differs from the run's configuration."""
+    """Error: the data, or the source of a plug-in's part, differ from those that the run's configuration names."""
 
 
 def check_identity(config: RunConfig) -> None:
-    """Raise ChangedData or ChangedSource unless data and parts match the configuration."""
+    """Raise ChangedData unless data and parts match the configuration."""
     catalogue()  # loads plug-ins
     found = sources(config["parts"], config["dataset"]["name"])
     if found != config["sources"]:
-        raise ChangedSource(
+        raise ChangedData(
             f"the sources of its parts and data are {found}, expected {config['sources']}: plan the run again"
         )
     wanted, evaluation = config["dataset"], config["evaluation"]
@@ -63,7 +59,7 @@ def load_split(config: RunConfig) -> Split:
 def load_data(runs: list[RunConfig]) -> Split:
     """Load the data of runs of one training and check them before any computation.
 
-    Raises ChangedData, ChangedSource, errors of loading, and those of :meth:`Split.require`.
+    Raises ChangedData, errors of loading, and those of :meth:`Split.require`.
     """
     for config in runs:
         check_identity(config)

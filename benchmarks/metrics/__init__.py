@@ -5,6 +5,6 @@ from fvi_core.metrics.classification import summarise
 from .evaluate import SetInfo, evaluate
 from .metric import Metric
 from .own import add
-from .registry import METRICS, UnknownMetric, metric
+from .registry import METRICS, metric
 
-__all__ = ["METRICS", "Metric", "SetInfo", "UnknownMetric", "add", "evaluate", "metric", "summarise"]
+__all__ = ["METRICS", "Metric", "SetInfo", "add", "evaluate", "metric", "summarise"]

@@ -31,9 +31,3 @@ class Metric:
     def worst(self) -> float:
         """Infinite value of the worst case; nan where none is infinite."""
         return math.nan if not self.infinite else math.inf if self.direction == "lower" else -math.inf
-
-
-class UnknownMetric(KeyError):
-    """Error for an unknown metric; the message gives the nearest names."""
-
-    __str__ = Exception.__str__  # KeyError would print the message as a quoted key

@@ -10,10 +10,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from benchmarks.errors import UnknownName
 from fvi_core import plugins
 from fvi_core.spelling import nearest
 
-from .metric import Metric, UnknownMetric
+from .metric import Metric
 
 KINDS = ("id", "shift", "ood", "grid", "spectrum")  # kinds of evaluation sets
 LABELLED = ("id", "shift")
@@ -31,8 +32,8 @@ with Path(__file__).with_name("metrics.csv").open(newline="", encoding="utf-8") 
 
 
 def metric(name: str) -> Metric:
-    """Return the metric of this name. Raises UnknownMetric with the nearest names."""
+    """Return the metric of this name. Raises UnknownName with the nearest names."""
     plugins.load()
     if name not in METRICS:
-        raise UnknownMetric(f"unknown metric {name!r}; {nearest(name, METRICS)}")
+        raise UnknownName(f"unknown metric {name!r}; {nearest(name, METRICS)}")
     return METRICS[name]

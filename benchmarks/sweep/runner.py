@@ -84,7 +84,7 @@ def run(
     Without workers they are trained in this process. The process that made a record or failure writes it at once.
     Ctrl-C stops at once, releases all claims, and is noted in the summary. With ``groups``, only these are made, and no
     other sweep is waited for. Raises StoreError and ClaimError before any training if the folders cannot be written,
-    and WorkersError if no worker can start.
+    and BenchmarkError if no worker can start.
     """
     start, display, summary, claims = time.monotonic(), display or Display(), Summary(plan), plan.claims
     todo = plan.groups if groups is None else groups

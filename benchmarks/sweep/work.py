@@ -29,10 +29,6 @@ from fvi_core.printing import message
 FREE, HELD, OVER = "free", "held", "over"
 
 
-class LogError(BenchmarkError):
-    """Error: the log of a run cannot be written."""
-
-
 def work(todo: Sequence[RunGroup], report: Report, descriptors: bool = False) -> Outcomes:
     """Make the runs that no other process is making, has made or has tried since they were planned.
 
@@ -291,7 +287,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
         # The text of an earlier attempt stays, and a code block closes it below.
         opened = open(path, "a", 1, "utf-8", "backslashreplace", opener=files.regular)  # noqa: SIM115
     except OSError as error:
-        raise LogError(
+        raise BenchmarkError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "
             "free space or delete it, then run the same command again"
         ) from error

@@ -34,10 +34,6 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 MOMENT = 0.5  # seconds by which a terminal's signal may reach one process later than another
 
 
-class WorkersError(BenchmarkError):
-    """Error: no worker could start."""
-
-
 @dataclass(eq=False)
 class Worker:
     """A spawned process, the parent's end of its pipe, its index among the workers, and its present run group."""
@@ -72,7 +68,7 @@ class Workers:
     def outcomes(self, todo: Sequence[RunGroup], report: Report) -> Outcomes:
         """Make the remaining run groups; yield each group with its outcomes as it ends.
 
-        Closing the iterator ends all workers. Raises WorkersError if none could start.
+        Closing the iterator ends all workers. Raises BenchmarkError if none could start.
         """
         todo, reason, heard = list(todo), "", set[int]()
         try:
@@ -106,7 +102,7 @@ class Workers:
                     else:
                         yield todo[place], *message
             if reason and not heard:
-                raise WorkersError(f"no worker could start: {reason}; its output is printed above")
+                raise BenchmarkError(f"no worker could start: {reason}; its output is printed above")
         finally:
             self._end(signal.SIGTERM, GRACE)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from benchmarks.errors import UnknownName
 from benchmarks.tables.recipes import Recipe
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import Cell, Column, NoRecipe, Row, Table
@@ -18,7 +19,6 @@ __all__ = [
     "Recipe",
     "Row",
     "Table",
-    "UnknownTable",
     "add",
     "get",
     "names",
@@ -35,13 +35,6 @@ MODULES = (
     "training_times",
 )  # fmt: skip
 """Modules of this folder that declare tables, in the order of listing."""
-
-
-class UnknownTable(KeyError):
-    """Unknown table; the message gives the nearest names."""
-
-    def __str__(self) -> str:
-        return self.args[0]
 
 
 _OWN: dict[str, Table] = plugins.track({})
@@ -76,9 +69,9 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Table:
-    """Return the table of that name or alias. Raises :class:`UnknownTable`."""
+    """Return the table of that name or alias. Raises UnknownName."""
     for table in tables().values():
         if name == table.name or name in table.aliases:
             return table
     known = [alias for table in tables().values() for alias in (table.name, *table.aliases)]
-    raise UnknownTable(f"no table {name!r}; {nearest(name, known)}")
+    raise UnknownName(f"no table {name!r}; {nearest(name, known)}")

@@ -27,10 +27,6 @@ RETIRED = "retired.txt"
 PROTOCOLS = (*UNREDUCED, "short")  # smoke runs have no records
 
 
-class ManifestError(BenchmarkError):
-    """Error: a line of keys.txt or retired.txt is invalid."""
-
-
 class Place(NamedTuple):
     """Place of runs: table, protocol, row and data set."""
 
@@ -101,12 +97,12 @@ def write(found: Manifest, path: Path = FILE) -> None:
 
 
 def read(path: Path = FILE) -> Manifest:
-    """Return the committed manifest. Raises ManifestError for an invalid line."""
+    """Return the committed manifest. Raises BenchmarkError for an invalid line."""
     found: Manifest = {}
     for head, line, number in _sections(path):
         words, fields = head.split(" "), line.split("\t")
         if len(words) != 2 or len(fields) != 4 or not fields[2].isdigit():
-            raise ManifestError(f"{path}:{number}: expected row, data set, runs, digest, found {line!r}")
+            raise BenchmarkError(f"{path}:{number}: expected row, data set, runs, digest, found {line!r}")
         found[Place(*words, *fields[:2])] = Digest(int(fields[2]), fields[3])
     return found
 
@@ -125,13 +121,13 @@ def write_retired(found: Mapping[str, str], path: Path) -> None:
 
 
 def _sections(path: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield every line of a file with the head above it and its number. Raises ManifestError for one without a head."""
+    """Yield every line of a file with its head and number. Raises BenchmarkError for a line without a head."""
     head = ""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
         if line.startswith("[") and line.endswith("]"):
             head = line[1:-1]
         elif not head:
-            raise ManifestError(f"{path}:{number}: expected a head in brackets first, found {line!r}")
+            raise BenchmarkError(f"{path}:{number}: expected a head in brackets first, found {line!r}")
         elif line:
             yield head, line, number
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from reports.lists import lines_of
 
 FILE = Path(__file__).with_name("catalogue.csv")
@@ -48,7 +47,7 @@ class Figure:
         return tuple(filter(None, (self.note, self.against if protocol == self.against_at else "")))
 
 
-_LINES = lines_of(FILE, COLUMNS, BenchmarkError, set(COLUMNS) - set(NEEDED), several={"rows": ";"})
+_LINES = lines_of(FILE, COLUMNS, set(COLUMNS) - set(NEEDED), several={"rows": ";"})
 FIGURES: dict[str, Figure] = {
     line["name"]: Figure(**line | {"paper": line["paper"] or None, "number": line["number"] or None})
     for line, _ in _LINES

@@ -101,7 +101,7 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
     """Return every claim of a paper. Raises BenchmarkError for an invalid file."""
     path = folder / f"{paper}.csv"
     found: dict[str, Claim] = {}
-    for row, where in lines_of(path, COLUMNS, BenchmarkError, COLUMNS):
+    for row, where in lines_of(path, COLUMNS, COLUMNS):
         test = _test(row, where)
         if row["claim"]:
             if row["id"] in found or row["kind"] not in KINDS or not row["place"]:
@@ -119,7 +119,7 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
 @cache
 def margins() -> dict[str, Margin]:
     """Return the margin of every metric that a claim of kind not_worse may name."""
-    lines = lines_of(MARGINS, ("metric", "margin", "relative", "source"), BenchmarkError)
+    lines = lines_of(MARGINS, ("metric", "margin", "relative", "source"))
     return {row["metric"]: Margin(float(row["margin"]), row["relative"] == "yes", row["source"]) for row, _ in lines}
 
 

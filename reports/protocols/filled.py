@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.records.hyperparameters import known
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
-from reports.protocols.lines import InvalidSettings, Line, load, of_table
+from reports.protocols.lines import Line, load, of_table
 
 RUNS = "runs"
 MOST = 4  # most values listed with their rows; more are given as a range
@@ -41,26 +42,26 @@ Found = dict[Place, tuple[Any, ...]]
 def filled_lines(table: str, suite: Suite) -> Iterable[Line]:
     """Return the settings of a table with its own values, without those that a suite with other rows does not fill."""
     for line in of_table(table, suite, load()):
-        with contextlib.suppress(InvalidSettings):
+        with contextlib.suppress(BenchmarkError):
             yield replace(line, ours=fill(line, suite, (table,)))
 
 
 def fill(line: Line, suite: Suite, tables: Iterable[str] = ()) -> str:
     """Return our setting in words, without placeholders; ``tables``: the only tables that values are taken from.
 
-    Raises :class:`InvalidSettings` for a placeholder without a value in any run, or in a row named in the line.
+    Raises BenchmarkError for a placeholder without a value in any run, or in a row named in the line.
     """
     try:
         pieces = list(string.Formatter().parse(line.ours))
     except ValueError as error:
-        raise InvalidSettings(f"{line.where}: ours is not text with {{placeholders}}: {error}") from None
+        raise BenchmarkError(f"{line.where}: ours is not text with {{placeholders}}: {error}") from None
     words = []
     for text, path, form, conversion in pieces:
         words.append(text)
         if path is None:
             continue
         if form or conversion or not path:
-            raise InvalidSettings(f"{line.where}: expected a path like {{parts.training.epochs}}, found {{{path}}}")
+            raise BenchmarkError(f"{line.where}: expected a path like {{parts.training.epochs}}, found {{{path}}}")
         words.append(in_words(_values(line, path, suite, tuple(tables) or line.tables)))
     return "".join(words)
 
@@ -74,11 +75,11 @@ def _values(line: Line, path: str, suite: Suite, names: Iterable[str]) -> Found:
         else:
             found[place] = tuple(dict.fromkeys(map(spelt, values))) if path != "seed" else _seeds(values)
     if not found:
-        raise InvalidSettings(
+        raise BenchmarkError(
             f"{line.where}: no run of these tables and rows has {{{path}}}; see python -m benchmarks explain TABLE"
         )
     if line.rows and lacking:
-        raise InvalidSettings(
+        raise BenchmarkError(
             f"{line.where}: {{{path}}} is not in runs of row {lacking[0].row!r} of {lacking[0].table}; name only rows "
             "that have it"
         )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports.lists import check_names, lines_of
@@ -20,10 +19,6 @@ from reports.lists import check_names, lines_of
 FOLDER = Path(__file__).parent
 COLUMNS = ("tables", "rows", "setting", "paper", "code", "ours", "why")
 MAY_BE_EMPTY = ("rows",)
-
-
-class InvalidSettings(BenchmarkError, ValueError):
-    """Error: a line of settings is invalid. The message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -48,24 +43,24 @@ def papers(folder: Path = FOLDER) -> list[str]:
 
 @cache
 def load(folder: Path = FOLDER) -> tuple[Line, ...]:
-    """Return every line of every file. Raises :class:`InvalidSettings`."""
+    """Return every line of every file. Raises BenchmarkError."""
     return tuple(line for paper in papers(folder) for line in _read(paper, folder / f"{paper}.csv"))
 
 
 def _read(paper: str, path: Path) -> Iterable[Line]:
-    check_names(str(path), "paper", [paper], published.papers(), InvalidSettings)
+    check_names(str(path), "paper", [paper], published.papers())
     hint, several = "; write - where a source says nothing", {"tables": None, "rows": ";"}
-    for found, where in lines_of(path, COLUMNS, InvalidSettings, MAY_BE_EMPTY, hint, several):
+    for found, where in lines_of(path, COLUMNS, MAY_BE_EMPTY, hint, several):
         yield Line(paper, **found, where=where)
 
 
 def check(lines: Iterable[Line], suite: Suite) -> None:
-    """Raise :class:`InvalidSettings` for the first line with an unknown table or row."""
+    """Raise BenchmarkError for the first line with an unknown table or row."""
     known = suite.table_names()
     for line in lines:
-        check_names(line.where, "table", line.tables, known, InvalidSettings)
+        check_names(line.where, "table", line.tables, known)
         labels = [row.label for name in line.tables for row in suite.table(name).rows]
-        check_names(line.where, f"row of {' '.join(line.tables)}", line.rows, labels, InvalidSettings)
+        check_names(line.where, f"row of {' '.join(line.tables)}", line.rows, labels)
 
 
 def of_table(name: str, suite: Suite, lines: Iterable[Line]) -> list[Line]:

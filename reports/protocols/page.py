@@ -30,7 +30,7 @@ has are listed where a setting of theirs is. [causes.md](causes.md) lists what w
 
 
 def page(suite: Suite, lines: tuple[Line, ...] | None = None) -> str:
-    """Return the whole page. Raises InvalidSettings for a line with an unknown name."""
+    """Return the whole page. Raises BenchmarkError for a line with an unknown name."""
     lines = load() if lines is None else lines
     check(lines, suite)
     tables = {name: suite.table(name) for name in suite.table_names()}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from benchmarks.tables.recipes import Recipe
 from benchmarks.tables.spec import Cell, Column, Row, Table
@@ -16,7 +17,7 @@ from reports.cli import build
 from reports.marks import anchor, escaped
 from reports.page.site import write as write_site
 from reports.protocols.filled import fill, in_words, look_up, spelt
-from reports.protocols.lines import COLUMNS, InvalidSettings, Line, check, load, of_table
+from reports.protocols.lines import COLUMNS, Line, check, load, of_table
 from reports.protocols.page import FILE, RENEW, briefly, page
 from reports.records import Records
 from tests.reports.page.small import Suite as SmallSuite
@@ -78,14 +79,14 @@ def test_the_command_writes_the_page(
 )
 def test_a_malformed_file_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "rudner2021.csv").write_text(text)
-    with pytest.raises(InvalidSettings, match=re.escape("rudner2021.csv")) as raised:
+    with pytest.raises(BenchmarkError, match=re.escape("rudner2021.csv")) as raised:
         load(tmp_path)
     assert message in str(raised.value)
 
 
 def test_a_file_of_no_paper_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rudner202.csv").write_text(",".join(COLUMNS) + "\n")
-    with pytest.raises(InvalidSettings, match="no paper 'rudner202'; did you mean 'rudner202[12]'"):
+    with pytest.raises(BenchmarkError, match="no paper 'rudner202'; did you mean 'rudner202[12]'"):
         load(tmp_path)
 
 
@@ -97,9 +98,9 @@ def test_a_file_of_no_paper_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_unknown_tables_and_rows_are_named_with_their_line(wrong: Line, message: str) -> None:
-    with pytest.raises(InvalidSettings, match=re.escape(message)):
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
         check([wrong], SUITE)
-    with pytest.raises(InvalidSettings, match=re.escape(message)):
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
         page(SUITE, (wrong,))
 
 
@@ -117,7 +118,7 @@ def test_unknown_tables_and_rows_are_named_with_their_line(wrong: Line, message:
 def test_placeholders_that_nothing_fills_are_named_with_their_line(
     ours: str, rows: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(InvalidSettings, match=re.escape(message)) as raised:
+    with pytest.raises(BenchmarkError, match=re.escape(message)) as raised:
         fill(line(ours, rows=rows), SUITE)
     assert str(raised.value).startswith("rudner2021.csv, line 2: ")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
@@ -19,7 +20,7 @@ from reports.cli import build
 from reports.page.book import Book
 from reports.page.site import write as write_site
 from reports.records import Records
-from reports.tried import COLUMNS, Differences, Experiment, InvalidExperiment, check, load
+from reports.tried import COLUMNS, Differences, Experiment, check, load
 from reports.tried_page import FILE, RENEW, page
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
 from tests.reports.page.small import Suite as SmallSuite
@@ -127,7 +128,7 @@ def test_the_same_runs_under_another_name_are_no_reading(records: Records) -> No
 )
 def test_what_is_not_there_is_named_with_file_and_line(changes: dict[str, object], message: str) -> None:
     wrong = dataclasses.replace(TRIED, **changes)
-    with pytest.raises(InvalidExperiment, match=re.escape(f"tried.csv, line 2: {message}")):
+    with pytest.raises(BenchmarkError, match=re.escape(f"tried.csv, line 2: {message}")):
         check([wrong], Suite())
 
 
@@ -142,7 +143,7 @@ def test_what_is_not_there_is_named_with_file_and_line(changes: dict[str, object
 def test_a_malformed_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "tried.csv"
     file.write_text(text)
-    with pytest.raises(InvalidExperiment, match=re.escape("tried.csv")) as raised:
+    with pytest.raises(BenchmarkError, match=re.escape("tried.csv")) as raised:
         load(file)
     assert message in str(raised.value)
 

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import dirichlet, entropy
 
-from benchmarks.metrics import METRICS, SetInfo, UnknownMetric, curves, evaluate, metric
+from benchmarks.errors import UnknownName
+from benchmarks.metrics import METRICS, SetInfo, curves, evaluate, metric
 from benchmarks.metrics.dirichlet import fitted
 from benchmarks.metrics.threshold import threshold_accuracy
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
@@ -280,5 +281,5 @@ def test_inputs_of_another_length_are_refused():
 
 def test_an_unknown_metric_gives_the_nearest_names():
     assert metric("ece").bins.startswith("15 bins")
-    with pytest.raises(UnknownMetric, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
+    with pytest.raises(UnknownName, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
         metric("acuracy")

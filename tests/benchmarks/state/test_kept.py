@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.errors import UsageError
 from benchmarks.experiment import parameters
-from benchmarks.experiment.assembly import ChangedSource
+from benchmarks.experiment.assembly import ChangedData
 from benchmarks.experiment.code import CODE
 from benchmarks.experiment.execute import execute
 from benchmarks.records.config import run_key, training_key
@@ -136,7 +136,7 @@ def test_what_is_kept_is_bounded_and_the_least_lately_used_goes_first(tmp_path, 
 
 
 def test_a_changed_source_of_a_part_is_refused(tmp_path):
-    with pytest.raises(ChangedSource, match="plan the run again"):
+    with pytest.raises(ChangedData, match="plan the run again"):
         execute([{**CASE, "sources": {"divergence mine": "0123"}}], state=tmp_path)
 
 

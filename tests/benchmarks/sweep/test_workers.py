@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.errors import UnknownName, UsageError
+from benchmarks.errors import BenchmarkError, UnknownName, UsageError
 from benchmarks.records.config import run_key
 from benchmarks.state.claims import Claims, Holder, _process
 from benchmarks.state.failures import Failures
@@ -19,7 +19,7 @@ from benchmarks.sweep import begin, work
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.stopping import stoppable
-from benchmarks.sweep.workers import Workers, WorkersError, available_cores, available_devices, death
+from benchmarks.sweep.workers import Workers, available_cores, available_devices, death
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import live, put
 
@@ -251,7 +251,7 @@ def test_a_worker_that_dies_between_two_groups_is_replaced(folders):
 
 def test_workers_that_cannot_begin_are_told(folders, monkeypatch, capfd):
     monkeypatch.setattr("benchmarks.sweep.workers.live", _stillborn)
-    with pytest.raises(WorkersError, match="no worker could start: its process ended .* exit status 3"):
+    with pytest.raises(BenchmarkError, match="no worker could start: its process ended .* exit status 3"):
         list(Workers(2).outcomes(groups([fakes.config(s) for s in range(3)], folders), nothing))
     assert not Failures(folders[1]).keys()
 

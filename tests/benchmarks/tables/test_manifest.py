@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tables
+from benchmarks.errors import BenchmarkError
 from benchmarks.records.other_files import bare_digest
 from benchmarks.records.store import Store
 from benchmarks.tables import manifest
-from benchmarks.tables.manifest import Digest, ManifestError, Place
+from benchmarks.tables.manifest import Digest, Place
 from tests.configs import make_config
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -159,7 +160,7 @@ def test_files_are_read_as_they_were_written(tmp_path):
 )
 def test_a_line_that_is_none_is_named(tmp_path, text):
     (tmp_path / "keys.txt").write_text(text)
-    with pytest.raises(ManifestError, match=r"keys\.txt:[12]: expected"):
+    with pytest.raises(BenchmarkError, match=r"keys\.txt:[12]: expected"):
         manifest.read(tmp_path / "keys.txt")
 
 

@@ -13,7 +13,7 @@ from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
-from benchmarks.tables import Cell, Column, Recipe, Row, Table, UnknownTable
+from benchmarks.tables import Cell, Column, Recipe, Row, Table
 from benchmarks.tables.recipes import layered, merge
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
@@ -146,7 +146,7 @@ def test_the_short_names_are_there():
 
 
 def test_unknown_tables_and_protocols_name_the_nearest():
-    with pytest.raises(UnknownTable, match="^no table 'digit'; did you mean 'digits'"):
+    with pytest.raises(UnknownName, match="^no table 'digit'; did you mean 'digits'"):
         tables.get("digit")
     with pytest.raises(UnknownName, match="unknown protocol of table digits 'papers': did you mean 'paper'"):
         tables.get("digits").runs("papers")
