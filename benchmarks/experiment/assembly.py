@@ -10,17 +10,16 @@ import torch
 from torch import Tensor
 
 import datasets
-from benchmarks.records.hyperparameters import context_pools, load_parts, sources
+from benchmarks.records.hyperparameters import context_pools, sources
 from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Split
+from fvi_core import interface
 from fvi_core.data import TrainingData
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue
-from fvi_core.objective import Model, Weight
+from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, NETWORKS, PRIORS
-
-load_parts()
+from fvi_core.registry import LIKELIHOODS, NETWORKS
 
 
 class ChangedData(ValueError):
@@ -73,23 +72,7 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
     """Return the method's parts, built for the shape of one data set. Raises UnknownPart."""
     likelihood = LIKELIHOODS.build(parts["likelihood"])
     network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
-    optional = {
-        kind: registry.build(spec) if spec else None
-        for kind, registry, spec in (
-            ("divergence", DIVERGENCES, parts["divergence"]),
-            ("prior", PRIORS, parts["prior"]),
-            ("context", CONTEXTS, parts["context"]),
-            ("fit", FITS, parts["fit"]),
-        )
-    }
-    return Model(
-        network,
-        FAMILIES.build(parts["family"]),
-        likelihood=likelihood,
-        weight=Weight(**parts["weight"]),
-        precision=parts["training"].get("precision", "float32"),
-        **optional,
-    )
+    return interface.build(network, parts, parts["training"])
 
 
 def build_data(model: Model, splits: list[Split], device: torch.device, dtype: torch.dtype) -> TrainingData:
