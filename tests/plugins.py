@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.records.hyperparameters import ROOMS
+from benchmarks.records.hyperparameters import load_parts
 from benchmarks.tables import spec  # noqa: F401  (has data sets of plug-ins forgotten)
 from fvi_core import methods, plugins
 from fvi_core.registry import REGISTRIES
@@ -15,8 +14,7 @@ from fvi_core.registry import REGISTRIES
 @contextmanager
 def forgotten() -> Iterator[None]:
     """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
-    for room in ROOMS:  # what is loaded for the first time meanwhile would be taken away too
-        importlib.import_module(f"fvi_core.{room}")
+    load_parts()  # what is loaded for the first time meanwhile would be taken away too
     methods.load_own()
     held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]
     before, settled = [dict(names) for names in held], list(plugins._settled)

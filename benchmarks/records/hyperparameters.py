@@ -29,21 +29,6 @@ USUAL = {"training": "gradient"}
 """Default part of a kind."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
-ROOMS = (
-    "contexts",
-    "divergences",
-    "families",
-    "fits",
-    "hamiltonian",
-    "kernels",
-    "likelihoods",
-    "networks",
-    "objective",
-    "optimisers",
-    "priors",
-    "training",
-    "vogn",
-)
 
 Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether
@@ -113,8 +98,7 @@ def remembered(name: str, look: Callable[[], Any]) -> Any:
 
 def load_parts() -> None:
     """Import every module that registers parts, and torch with them."""
-    for room in ROOMS:
-        importlib.import_module(f"fvi_core.{room}")
+    importlib.import_module("fvi_core.interface")
 
 
 def look() -> Known:
