@@ -9,11 +9,18 @@ from typing import Any
 
 from benchmarks.commands.inspection import columns
 from benchmarks.errors import unknown
-from benchmarks.records.hyperparameters import NAMED, NAMELESS, describe, known, load_parts, remembered
+from benchmarks.records.hyperparameters import (
+    FITTING,
+    NAMED,
+    NAMELESS,
+    describe,
+    known,
+    load_parts,
+    own_parts,
+    remembered,
+)
 from fvi_core import plugins
 from fvi_core.registry import REGISTRIES
-
-FITTING = ("family", "divergence", "prior")
 
 
 def text(kind: str | None = None, name: str | None = None) -> str:
@@ -36,11 +43,7 @@ def text(kind: str | None = None, name: str | None = None) -> str:
 
 def _parts(kind: str) -> dict[str, dict[str, Any]]:
     """Return the hyper-parameters of every part of a kind, by its name; plug-ins' last."""
-    own = (
-        {part: describe(cls) for part, cls in REGISTRIES[kind].classes.items() if part not in known()[kind]}
-        if kind in REGISTRIES
-        else {}
-    )
+    own = {part: describe(REGISTRIES[kind].classes[part]) for part in own_parts().get(kind, ())}
     return dict(sorted(known()[kind].items())) | own
 
 
@@ -77,7 +80,7 @@ def _fitting(kind: str | None, name: str | None) -> list[str]:
 
 def about() -> dict[str, dict[str, str]]:
     """Return the first sentence or line of every part's docstring, by kind and name."""
-    own = {kind: [part for part in each.classes if part not in known()[kind]] for kind, each in REGISTRIES.items()}
+    own = own_parts()
     return {kind: parts | _first_lines(kind, own[kind]) for kind, parts in _known_lines().items()}
 
 
@@ -99,23 +102,23 @@ def _first_line(cls: type) -> str:
     return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 
 
-def _triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    found = _known_triples()
-    if any(part not in known()[kind] for kind in FITTING for part in REGISTRIES[kind].classes):
-        from benchmarks.experiment.misfits import own_triples  # loads torch
+def _triples(asked: dict[str, str]) -> list[tuple[str, ...]]:
+    found, own = _known_triples(), own_parts()
+    if any(own[kind] for kind in FITTING):
+        from benchmarks.experiment.misfits import triples  # loads torch
 
-        return [*found, *own_triples(asked)]
+        return [*found, *triples(own=True, asked=asked)]
     return found
 
 
 @cache
-def _known_triples() -> list[tuple[str, str, str]]:
-    def look() -> list[tuple[str, str, str]]:
-        from benchmarks.experiment.misfits import every_triple  # loads torch
+def _known_triples() -> list[tuple[str, ...]]:
+    def look() -> list[tuple[str, ...]]:
+        from benchmarks.experiment.misfits import triples  # loads torch
 
-        return every_triple()
+        return triples(own=False)
 
-    return [(family, divergence, prior) for family, divergence, prior in remembered("triples", look)]
+    return [tuple(names) for names in remembered("triples", look)]
 
 
 def _short(words: str, length: int = 100) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -14,14 +15,14 @@ import datasets
 from benchmarks.experiment.assembly import build_data, build_model, run_streams
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json, method_of
-from benchmarks.records.hyperparameters import known, look, resolve
+from benchmarks.records.hyperparameters import FITTING, known, own_parts, resolve
 from benchmarks.shapes import PartsConfig, RunConfig
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.printing import message
 from fvi_core.priors.base import Prior
-from fvi_core.registry import DIVERGENCES, FAMILIES, PRIORS, REGISTRIES, TRAININGS
+from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
 
 TINY: dict[str, dict[str, Any]] = {
@@ -127,56 +128,28 @@ class Trial(Divergence):
         return getattr(self.divergence, name)
 
 
-def every_triple() -> list[tuple[str, str, str]]:
-    """Return the `triples` of this project's own parts."""
-    look()  # imports the registered parts
-    return triples(*(list(known()[kind]) for kind in ("family", "divergence", "prior")))
+def triples(own: bool, asked: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, ...]]:
+    """Return the triples of family, divergence and prior that fit with their defaults, for either task.
 
-
-def triples(families: Iterable[str], divergences: Iterable[str], priors: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Return the triples of these families, divergences and priors that fit with their defaults, for either task."""
+    own: those that contain a part of a plug-in, instead of those of this project's parts alone. asked: the only part of
+    a kind.
+    """
+    new = own_parts()
+    parts = ([asked[kind]] if kind in asked else [*known()[kind], *new[kind]] for kind in FITTING)
     return [
         names
-        for names in product(families, divergences, priors)
-        if any(not _misfit_of(names, task) for task in LIKELIHOODS)
+        for names in product(*parts)
+        if own == any(name in new[kind] for kind, name in zip(FITTING, names))
+        and any(not _misfit_of(names, task) for task in LIKELIHOODS)
     ]
 
 
-def _misfit_of(names: tuple[str, str, str], task: str) -> str:
-    spec = {
-        kind: {"name": name} | GIVEN.get(kind, {}).get(name, {})
-        for kind, name in zip(("family", "divergence", "prior"), names)
-    }
+def _misfit_of(names: tuple[str, ...], task: str) -> str:
+    spec = {kind: {"name": name} | GIVEN.get(kind, {}).get(name, {}) for kind, name in zip(FITTING, names)}
     try:
         return misfit(resolve(TINY | spec | {"likelihood": {"name": LIKELIHOODS[task]}}), task)
     except ValueError as error:  # a hyper-parameter without a default
         return str(error)
-
-
-def own_parts() -> dict[str, list[str]]:
-    """Return parts of plug-ins by kind."""
-    return {
-        kind: [name for name in registry.classes if name not in known()[kind]] for kind, registry in REGISTRIES.items()
-    }
-
-
-def own_triples(asked: dict[str, str]) -> list[tuple[str, str, str]]:
-    """Return the `triples` that contain a part of a plug-in; for a given kind, the ones with that part."""
-    own = own_parts()
-    new = {"family": own["family"], "divergence": own["divergence"], "prior": own["prior"]}
-    if not any(new.values()):
-        return []
-    look()
-    families, divergences, priors = (
-        [asked[registry.kind]] if registry.kind in asked else list(registry.classes)
-        for registry in (FAMILIES, DIVERGENCES, PRIORS)
-    )
-    return [
-        names
-        for names in product(families, divergences, priors)
-        if any(name in new[kind] for kind, name in zip(new, names))
-        and any(not _misfit_of(names, task) for task in LIKELIHOODS)
-    ]
 
 
 def _fewer(part: Any) -> Any:

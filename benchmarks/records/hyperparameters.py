@@ -24,6 +24,8 @@ from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart
 from fvi_core.spelling import nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
+FITTING = ("family", "divergence", "prior")
+"""Kinds whose parts fit together or not."""
 OPTIONAL = ("divergence", "prior", "context", "fit")
 USUAL = {"training": "gradient"}
 """Default part of a kind."""
@@ -82,6 +84,11 @@ def context_pools(context: PartSpec | None) -> set[str]:
 def known() -> Known:
     """Return the hyper-parameters of this project's own parts, from the cache if possible."""
     return remembered("hyperparameters", look)
+
+
+def own_parts() -> dict[str, list[str]]:
+    """Return names of plug-ins' parts by kind."""
+    return {kind: [name for name in each.classes if name not in known()[kind]] for kind, each in REGISTRIES.items()}
 
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:
