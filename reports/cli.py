@@ -26,8 +26,7 @@ from benchmarks.sweep.runner import RESULTS, STATE
 from reports import interface
 from reports.aggregate import TableResult
 from reports.choice import WHOLE, Choice, page_size
-from reports.external import with_rows_brought
-from reports.records import Records
+from reports.records import Records, with_rows_brought
 
 HELP = (
     "Print tables, draw figures and count reproduced cells, from the records in results/, without training. "

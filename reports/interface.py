@@ -22,11 +22,10 @@ from reports.aggregate import aggregate as aggregate_table
 from reports.choice import WHOLE, Choice
 from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
-from reports.external import with_rows_brought
 from reports.findings import words
 from reports.findings.page import of_book
 from reports.page.book import Book
-from reports.records import Records, recorded
+from reports.records import Records, recorded, with_rows_brought
 
 if TYPE_CHECKING:
     import pandas

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from reports.records import Records
 
 OWN_FILES = (user_arrays.VARIABLE, sources.VARIABLE)
 """Variables that name a user's data, on which configurations depend."""
+MADE = ".made"  # lists the files of the last time, so that obsolete ones can be removed
+STAMP = ".stamp"  # the problems that were found, under the digest of all that the site depended on and of its files
 SETTINGS = ("MATPLOTLIBRC", "~/.config/matplotlib/matplotlibrc", "matplotlibrc")
 
 
@@ -34,3 +38,27 @@ def everything(suite: Suite, records: Records) -> str:
     if suite != Suite() or any(map(os.environ.get, OWN_FILES)) or stamp.plugged():
         return ""
     return stamp.digest([code(), str(records.store.root), sorted(records.digests.items()), sorted(records.failed)])
+
+
+def of_site(suite: Suite, records: Records, *more: bool) -> str:
+    """Return the digest of what a site depends on; empty where that cannot be known. more: further conditions."""
+    found = everything(suite, records)
+    return found and stamp.digest([found, *more])
+
+
+def last_site(out: Path, digest: str) -> tuple[list[str], list[str]] | None:
+    """Return the files and problems of the last time, if it depended on the same and no file has changed since."""
+    with suppress(OSError, ValueError):  # there was no last time
+        names = (out / MADE).read_text(encoding="utf-8").splitlines()
+        problems = stamp.read(out / STAMP, digest and _with_files(out, digest, names))
+        return None if problems is None else (names, problems)
+    return None
+
+
+def keep_site(out: Path, digest: str, names: Sequence[str], problems: Sequence[str]) -> None:
+    """Write what :func:`last_site` reads. Raises OSError."""
+    stamp.write(out / STAMP, digest and _with_files(out, digest, names), problems)
+
+
+def _with_files(out: Path, digest: str, names: Sequence[str]) -> str:
+    return stamp.digest([digest, [(name, files.digest_or_reason(out / name)) for name in names]])

@@ -3,8 +3,7 @@
 from fvi_core.metrics.classification import summarise
 
 from .evaluate import SetInfo, evaluate
-from .metric import Metric
 from .own import add
-from .registry import METRICS, metric
+from .registry import METRICS, Metric, metric
 
 __all__ = ["METRICS", "Metric", "SetInfo", "add", "evaluate", "metric", "summarise"]

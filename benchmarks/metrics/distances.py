@@ -1,4 +1,5 @@
-"""Distances between two predictive distributions at the same points: of means, of deviations, Wasserstein-2."""
+"""Distances between two predictive distributions at the same points: of means, of deviations, Wasserstein-2; and the
+growth of one's deviations away from the data."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ import numpy as np
 from benchmarks.records.predictions import ClassificationPredictions, Predictions
 
 from . import regression
+
+FAR = 0.2
+"""Fraction of the grid that counts as far: the inputs farthest from every training input."""
 
 
 def between(own: Predictions, reference: Predictions) -> dict[str, float]:
@@ -42,3 +46,20 @@ def moments(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarra
     mean, variance = regression.mean(predictions), regression.variance(predictions)
     draws = predictions.samples.astype(np.float64)
     return mean.reshape(-1), np.sqrt(variance).reshape(-1), draws.reshape(len(draws), -1)
+
+
+def growth(grid: np.ndarray, std: np.ndarray, training: np.ndarray) -> dict[str, float]:
+    """Return mean standard deviations at grid inputs [G, D] near to and far from training inputs [N, D], and their
+    ratio.
+
+    std: standard deviations [G, ...] at the grid inputs, averaged over the function's outputs, or over classes.
+    """
+    grid, training = grid.reshape(len(grid), -1), training.reshape(len(training), -1)
+    std = std.reshape(len(grid), -1).mean(1)
+    from scipy.spatial import cKDTree  # slow to load, and most commands only read records
+
+    distance, _ = cKDTree(training).query(grid)
+    _, nearest = cKDTree(grid).query(training)
+    far = np.argsort(distance, kind="stable")[-max(1, round(FAR * len(grid))) :]
+    found = {"std_at_data": float(std[nearest].mean()), "std_far": float(std[far].mean())}
+    return found | ({"std_far_ratio": found["std_far"] / found["std_at_data"]} if found["std_at_data"] else {})

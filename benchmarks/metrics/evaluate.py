@@ -16,7 +16,8 @@ from fvi_core.metrics import calibration, classification, ood, selective
 from fvi_core.metrics.regression import epistemic_entropy
 from fvi_core.smoothing import smooth
 
-from . import curves, dirichlet, groups, growth, own, predictive, regression, screening
+from . import curves, dirichlet, groups, own, predictive, regression, screening
+from .distances import growth, moments
 from .registry import KINDS, LABELLED
 from .threshold import threshold_accuracy
 
@@ -76,7 +77,7 @@ def evaluate(
     if training is not None:
         for s in sets:
             if s.kind == "grid":
-                values = growth.metrics(inputs[s.name], predictions[s.name], training)
+                values = growth(inputs[s.name], moments(predictions[s.name])[1], training)
                 rows += _rows(dataset, s.condition, values, own.points(predictions[s.name]))
     plugins.load()
     reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # sets of kind "ood" need one

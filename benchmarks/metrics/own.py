@@ -14,8 +14,7 @@ from fvi_core import plugins
 from fvi_core.printing import message
 from fvi_core.settings import restored
 
-from .metric import Metric
-from .registry import LABELLED, METRICS
+from .registry import LABELLED, METRICS, Metric
 
 Of = Callable[[Predictions], float | None]
 Detects = Callable[[Predictions, Predictions], float | None]

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from benchmarks.metrics.growth import of_deviations
+from benchmarks.metrics.distances import growth
 from reports.figures import Runs
 from reports.figures.looks import GREEN, GREY, RED
 from reports.figures.parts import area, dot, label_edges, titled
@@ -90,7 +90,7 @@ def _bands(runs: Runs, deviations: tuple[int, ...], paths: bool) -> Canvas:
         axis.set_title(label, pad=12 if points else None)
         if points:
             axis.scatter(points[0][:, 0], points[1], 5, color=GREY, linewidths=0, zorder=2.5)
-            found = of_deviations(x, std, points[0])
+            found = growth(x, std, points[0])
             grown = f"sd {found['std_at_data']:.2g} at the data, {found['std_far']:.2g} far away"
             axis.text(0.5, 1.02, grown, fontsize="x-small", ha="center", transform=axis.transAxes)
     label_edges(axes, "x", "f(x)")

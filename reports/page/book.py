@@ -12,9 +12,8 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.causes import Cause, shown
-from reports.external import with_rows_brought
 from reports.layout import ShownColumn, columns_of
-from reports.records import Records, recorded
+from reports.records import Records, recorded, with_rows_brought
 from reports.statuses import STATUSES, statuses
 
 

@@ -17,6 +17,7 @@ from benchmarks import files
 from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from benchmarks.tables.spec import UNREDUCED
+from reports import stamp
 from reports.captions import caption, counts, heading, notes
 from reports.figures import FIGURES, draw
 from reports.findings import words as findings_words
@@ -25,7 +26,7 @@ from reports.findings.verdicts import MEANINGS, Verdict
 from reports.labels import name as metric_name
 from reports.marks import bold
 from reports.origins import ask
-from reports.page import assets, kept
+from reports.page import assets
 from reports.page.book import Book, Sheet
 from reports.page.compare import comparisons
 from reports.page.details import details, sort_key
@@ -104,11 +105,11 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
 
     Raises OSError, and BenchmarkError where a library lacks its scripts.
     """
-    digest = kept.depends(suite, records, figures, (out / API).exists())
-    found = kept.find(out, digest)
+    digest = stamp.of_site(suite, records, figures, (out / API).exists())
+    found = stamp.last_site(out, digest)
     if found is None:
         found = _Writer(suite, records, out).write(figures)
-        kept.keep(out, digest, *found)
+        stamp.keep_site(out, digest, *found)
     names, problems = found
     sizes = {name: (out / name).stat().st_size for name in names}
     return Site(out / "index.html", sum(name.endswith(".html") for name in sizes), sizes, tuple(problems))
@@ -214,7 +215,7 @@ class _Writer:
 
     def _forget(self) -> None:
         """Remove files of an earlier site that this one does not have."""
-        listed = self.out / kept.MADE
+        listed = self.out / stamp.MADE
         before = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
         for name in set(before) - set(self.made):
             path = self.out / name

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.metrics.growth import of_deviations
+from benchmarks.metrics.distances import growth
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.figures import FIGURES, Runs, draw, recorded_runs, settings
@@ -47,7 +47,7 @@ def test_laplace_is_more_uncertain_than_the_exact_process_on_the_sine() -> None:
     runs = shown("cinquin2024-figure-5")
     points = np.array(runs.first("GP (RBF)")["train/points"]["x"])
     curves = {label: found[0] for label, found in runs.curves("grid/grid").items()}
-    grown = {name: of_deviations(np.array(c["x"]), np.array(c["std"]), points) for name, c in curves.items()}
+    grown = {name: growth(np.array(c["x"]), np.array(c["std"]), points) for name, c in curves.items()}
     for place in ("std_at_data", "std_far"):
         assert grown["Laplace"][place] > grown["GP (RBF)"][place]
 

@@ -14,7 +14,7 @@ from benchmarks.suite import Suite
 from reports import coverage as counting
 from reports import stamp
 from reports.figures import FIGURES, draw
-from reports.page import kept, site
+from reports.page import site
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
 from tests.reports.page import small
@@ -111,7 +111,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]
     monkeypatch.setattr(site._Writer, "write", lambda *given: written.append(1) or write(*given))
 
     def make(digest: str = "one", figures: bool = False) -> bool:
-        monkeypatch.setattr(kept, "everything", lambda *_: digest)
+        monkeypatch.setattr(stamp, "everything", lambda *_: digest)
         written.clear()
         made = site.write(suite, Records(tmp_path / "results"), tmp_path / "site", figures)
         assert made.pages == len(list((tmp_path / "site").rglob("*.html"))) - (tmp_path / "site" / site.API).exists()
@@ -130,10 +130,10 @@ def test_a_site_is_found_only_where_nothing_has_changed(page: Callable[..., bool
         lambda: (out / "index.html").write_text("changed"),
         lambda: (out / "assets" / "page.js").unlink(),
         lambda: swap(out / "data" / "search.js", b"Page.received", b"Page.Received"),
-        lambda: (out / kept.STAMP).write_text("{}"),
-        lambda: (out / kept.STAMP).unlink(),
-        lambda: swap(out / kept.STAMP, b"Not counted", b"All counted"),
-        lambda: (out / kept.MADE).write_text("index.html"),
+        lambda: (out / stamp.STAMP).write_text("{}"),
+        lambda: (out / stamp.STAMP).unlink(),
+        lambda: swap(out / stamp.STAMP, b"Not counted", b"All counted"),
+        lambda: (out / stamp.MADE).write_text("index.html"),
         lambda: (out / site.API).parent.mkdir() or (out / site.API).write_text(""),
     ):
         change()
