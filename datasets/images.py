@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from . import cifar, idx, svhn, user_arrays
+from . import user_arrays
 from .checks import DataNotFound, check_labels, stamped
 from .fetch import Folder, at_hand, locate
+from .image_files import COLOUR, read_cifar, read_idx, read_svhn
 
 SUBSETS = ("train", "test")
 Read = Callable[..., tuple[np.ndarray, np.ndarray]]  # paths -> images [N, C, H, W], labels [N]
-GREY, COLOUR = (1, 28, 28), (3, 32, 32)
+GREY = (1, 28, 28)
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ def _idx(folder: str, origin: str, train: bool = True) -> Source:
 
 
 def _read_idx(n: int, images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
-    return idx.read(images, (n, *GREY[1:]))[:, None], idx.read(labels, (n,)).astype(np.int64)
+    return read_idx(images, (n, *GREY[1:]))[:, None], read_idx(labels, (n,)).astype(np.int64)
 
 
 def _cifar(archive: str, members: dict[str, tuple[str, ...]], labels: int, n_classes: int) -> Source:
     files, sizes = dict.fromkeys(SUBSETS, (archive,)), {"train": 50000, "test": 10000}
     read = {
-        subset: partial(cifar.read, members=names, records=sizes[subset] // len(names), labels=labels)
+        subset: partial(read_cifar, members=names, records=sizes[subset] // len(names), labels=labels)
         for subset, names in members.items()
     }
     return Source(COLOUR, "Krizhevsky 2009, binary version", sizes, files, read, n_classes)
@@ -90,7 +91,7 @@ SOURCES: dict[str, Source] = {
         "Netzer et al. 2011, cropped digits",
         {"train": 73257, "test": 26032},
         {subset: (f"svhn/{subset}_32x32.mat",) for subset in SUBSETS},
-        {"train": partial(svhn.read, n=73257), "test": partial(svhn.read, n=26032)},
+        {"train": partial(read_svhn, n=73257), "test": partial(read_svhn, n=26032)},
     ),
 }
 

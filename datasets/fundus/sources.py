@@ -26,7 +26,7 @@ from .. import fetch
 from ..checks import GET_AGAIN, BadData, DataNotFound, decoded, reading, stamped
 from ..fetch import Folder
 from ..notices import say
-from .source import Source, graded
+from .source import Source, graded, prepared
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -148,8 +148,6 @@ def digest_of(tables: list[Path], images: list[Path]) -> str:
 def _read(name: str, folder: Path, *tables: tuple[Path, int, int]) -> Source:
     """A user's folder, looked through once for every state of its tables."""
     if name == "eyepacs" and not (folder / "trainLabels.csv").exists():
-        from .prepared import prepared  # here, since tensorflow-datasets takes seconds to load
-
         return prepared(folder)
     return _folder(name, folder)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from datasets.corruptions import blur, colour, filters, geometry, noise
+from datasets.corruptions import blur, filters, geometry, pixels
 from tests.datasets.corrupting import Given, dot, draws, flat, parameters, photos
 
 
@@ -17,7 +17,7 @@ from tests.datasets.corrupting import Given, dot, draws, flat, parameters, photo
 def test_gaussian_noise_has_its_deviation_everywhere(severity: int) -> None:
     (std,) = parameters("gaussian_noise", severity)
     for value in (0.1, 0.9):
-        difference = noise.gaussian_noise(flat(value, 20), draws(20), std) - value
+        difference = pixels.gaussian_noise(flat(value, 20), draws(20), std) - value
         assert abs(difference.mean()) < 5 * std / math.sqrt(difference.size)
         assert difference.std() == pytest.approx(std, rel=0.02)
         assert abs(np.corrcoef(difference[..., 0].ravel(), difference[..., 1].ravel())[0, 1]) < 0.03
@@ -26,14 +26,14 @@ def test_gaussian_noise_has_its_deviation_everywhere(severity: int) -> None:
 def test_speckle_noise_is_proportional_to_the_value() -> None:
     (std,) = parameters("speckle_noise", 3)
     for value in (0.0, 0.2, 0.8):
-        difference = noise.speckle_noise(flat(value, 20), draws(20), std) - value
+        difference = pixels.speckle_noise(flat(value, 20), draws(20), std) - value
         assert difference.std() == pytest.approx(std * value, rel=0.02)
 
 
 def test_shot_noise_counts_photons() -> None:
     (photons,) = parameters("shot_noise", 5)
     for value in (0.0, 0.3, 1.0):
-        counts = noise.shot_noise(flat(value, 20), draws(20), photons) * photons
+        counts = pixels.shot_noise(flat(value, 20), draws(20), photons) * photons
         assert np.allclose(counts, np.rint(counts)) and counts.min() >= 0
         assert counts.mean() == pytest.approx(value * photons, rel=0.01)
         assert counts.var() == pytest.approx(value * photons, rel=0.03)  # Poisson: variance equals mean
@@ -41,7 +41,7 @@ def test_shot_noise_counts_photons() -> None:
 
 def test_impulse_noise_is_as_much_salt_as_pepper() -> None:
     (share,) = parameters("impulse_noise", 5)
-    changed = noise.impulse_noise(flat(0.4, 50), draws(50), share)
+    changed = pixels.impulse_noise(flat(0.4, 50), draws(50), share)
     assert set(np.unique(changed)) == {0.0, 0.4, 1.0}
     for value in (0.0, 1.0):
         assert (changed == value).mean() == pytest.approx(share / 2, rel=0.05)
@@ -141,7 +141,7 @@ def test_brightness_and_saturation_against_colorsys(severity: int) -> None:
     x[0, 0, :4] = [[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.5], [1, 0, 0]]
     x[0, 0, 4:] = [[0, 0.2, 0.2], [0.9, 0.9, 0.1], [0, 0, 0.01], [1, 0, 1]]
     (more,), (factor, added) = parameters("brightness", severity), parameters("saturate", severity)
-    bright, saturated = colour.brightness(x, None, more), colour.saturate(x, None, factor, added)
+    bright, saturated = pixels.brightness(x, None, more), pixels.saturate(x, None, factor, added)
     for place in np.ndindex(1, 8, 8):
         hue, saturation, value = colorsys.rgb_to_hsv(*x[place])
         assert np.allclose(bright[place], colorsys.hsv_to_rgb(hue, saturation, min(value + more, 1)))
@@ -152,7 +152,7 @@ def test_brightness_and_saturation_against_colorsys(severity: int) -> None:
 def test_contrast_shrinks_about_each_channels_mean() -> None:
     x = flat(0.2, 2)
     x[0, :16], x[1, :, :8, 2] = 0.6, 1.0
-    changed = colour.contrast(x, None, *parameters("contrast", 5))
+    changed = pixels.contrast(x, None, *parameters("contrast", 5))
     assert np.allclose(changed[0, :16], 0.4 + 0.15 * 0.2) and np.allclose(changed[0, 16:], 0.4 - 0.15 * 0.2)
     assert np.allclose(changed[1, ..., :2], 0.2) and np.allclose(changed[1, :, :8, 2], 0.4 + 0.15 * 0.6)
 

@@ -13,7 +13,7 @@ from PIL import Image
 import datasets
 from datasets import BadData, DataNotFound, fetch, needs
 from datasets.fundus import kept, parts, sources, splits
-from datasets.fundus.graham import eye_box, graham, square
+from datasets.fundus.kept import eye_box, graham, square
 from tests.datasets.fundus_files import Files, aptos, encoded, eyepacs, idrid, mosaics, photograph, table
 
 Lay = Callable[[Files], Path]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from datasets import BadData, cifar, idx, svhn, user_arrays
+from datasets import BadData, user_arrays
+from datasets.image_files import read_cifar, read_idx, read_svhn
 
 RANDOM = np.random.RandomState(0)
 
@@ -29,7 +30,7 @@ def grey() -> np.ndarray:
 
 
 def test_idx_gives_what_was_written(tmp_path: Path, write: Callable, grey: np.ndarray) -> None:
-    found = idx.read(write(tmp_path, "x.gz", gzip.compress(idx_file(grey))), grey.shape)
+    found = read_idx(write(tmp_path, "x.gz", gzip.compress(idx_file(grey))), grey.shape)
     assert found.dtype == np.uint8 and np.array_equal(found, grey)
     found[0] = 0  # its own memory
 
@@ -54,7 +55,7 @@ def test_damaged_idx_is_refused(
 ) -> None:
     path = write(tmp_path, "x.gz", damage(idx_file(grey)))
     with pytest.raises(BadData, match=message) as caught:
-        idx.read(path, grey.shape)
+        read_idx(path, grey.shape)
     assert str(path) in str(caught.value) and "make data" in str(caught.value)
 
 
@@ -86,7 +87,7 @@ def records(n: int, labels: int) -> tuple[bytes, np.ndarray, np.ndarray]:
 def test_cifar_gives_the_members_in_the_order_asked(tmp_path: Path, write: Callable, labels: int) -> None:
     (first, x1, y1), (second, x2, y2) = records(3, labels), records(3, labels)
     path = write(tmp_path, "c.tar.gz", archive({"b/2.bin": second, "b/1.bin": first}))
-    images, found = cifar.read(path, ["b/1.bin", "b/2.bin"], 3, labels)
+    images, found = read_cifar(path, ["b/1.bin", "b/2.bin"], 3, labels)
     assert images.dtype == np.uint8 and found.dtype == np.int64
     assert np.array_equal(images, np.concatenate([x1, x2])) and np.array_equal(found, np.concatenate([y1, y2]))
     assert [p.name for p in tmp_path.iterdir()] == ["c.tar.gz"]  # nothing is unpacked
@@ -121,14 +122,14 @@ def test_damaged_archives_are_refused(
 ) -> None:
     path = write(tmp_path, "c.tar.gz", damage(archive({"b/1.bin": records(3, 1)[0]})))
     with pytest.raises(BadData, match=message) as caught:
-        cifar.read(path, members, 3, 1)
+        read_cifar(path, members, 3, 1)
     assert str(path) in str(caught.value) and "make data" in str(caught.value)
 
 
 def test_svhn_gives_images_first_and_zeros_as_zeros(tmp_path: Path) -> None:
     images = RANDOM.randint(0, 256, (32, 32, 3, 4)).astype(np.uint8)
     savemat(tmp_path / "s.mat", {"X": images, "y": np.array([[1], [10], [9], [2]], np.uint8)})
-    found, labels = svhn.read(tmp_path / "s.mat", 4)
+    found, labels = read_svhn(tmp_path / "s.mat", 4)
     assert labels.tolist() == [1, 0, 9, 2] and labels.dtype == np.int64
     assert found.shape == (4, 3, 32, 32) and found.flags.c_contiguous
     assert all(np.array_equal(found[i, c], images[:, :, c, i]) for i in range(4) for c in range(3))
@@ -148,13 +149,13 @@ def test_mislabelled_matlab_files_are_refused(tmp_path: Path, changes: dict, mes
     whole = {"X": np.zeros((32, 32, 3, 4), np.uint8), "y": np.ones((4, 1), np.uint8)} | changes
     savemat(tmp_path / "s.mat", {name: value for name, value in whole.items() if value is not None})
     with pytest.raises(BadData, match=message):
-        svhn.read(tmp_path / "s.mat", 4)
+        read_svhn(tmp_path / "s.mat", 4)
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>", bytes(500)])
 def test_damaged_matlab_files_are_refused(tmp_path: Path, write: Callable, content: bytes) -> None:
     with pytest.raises(BadData, match="expected a MATLAB file .*, found.*make data"):
-        svhn.read(write(tmp_path, "s.mat", content), 4)
+        read_svhn(write(tmp_path, "s.mat", content), 4)
 
 
 COLOURS = RANDOM.randint(0, 256, (5, 3, 32, 32)).astype(np.uint8)

@@ -14,7 +14,8 @@ import datasets
 from datasets import BadData
 from datasets.fundus import sources
 from datasets.fundus.parts import PARTS
-from datasets.fundus.prepared import of_splits, opened
+from datasets.fundus.source import of_splits
+from datasets.prepared import opened
 from tests.datasets.fundus_files import photograph, prepared
 
 
