@@ -1,6 +1,6 @@
 """Networks as pure functions of their parameters. Importing this package registers every network."""
 
-from fvi_core.networks import bottleneck, by_name, convolutional, field, perceptron, residual  # noqa: F401
+from fvi_core.networks import by_name, field, plain, residual  # noqa: F401
 from fvi_core.networks.layers import (
     ACTIVATIONS,
     SLOPED,

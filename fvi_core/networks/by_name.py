@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from fvi_core.networks.convolutional import images
 from fvi_core.networks.module import ModuleNetwork
+from fvi_core.networks.plain import images
 from fvi_core.registry import NETWORKS, later
 from fvi_core.spelling import check_known
 

@@ -1,15 +1,28 @@
-"""Residual networks for small images (He et al. 2016)."""
+"""Residual networks (He et al. 2016): of basic blocks for small images, of bottleneck blocks for large ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fvi_core.networks.convolutional import images
-from fvi_core.networks.layers import Activation, AveragePool, BatchNorm, Conv2d, DropoutSite, Linear, Residual
+from fvi_core.networks.layers import (
+    Activation,
+    AveragePool,
+    BatchNorm,
+    Conv2d,
+    DropoutSite,
+    Linear,
+    MaxPool,
+    Residual,
+    initialised,
+)
 from fvi_core.networks.network import HEAD, Network
-from fvi_core.registry import NETWORKS
+from fvi_core.networks.plain import images
+from fvi_core.registry import NETWORKS, later
 from fvi_core.spelling import check_known
+
+BLOCKS = (3, 4, 6, 3)
+_WIDER = 4  # a block's outputs are so many times its inner channels
 
 
 @NETWORKS.register("resnet18")
@@ -62,6 +75,67 @@ def _block(name: str, planes: int, out: int, stride: int, norm: bool) -> list:
     )
     projected = () if planes == out and stride == 1 else convolution(f"{name}.shortcut", planes, out, 1, stride, norm)
     return [Residual(body, tuple(projected)), Activation("relu"), DropoutSite(name)]
+
+
+@NETWORKS.register("resnet50")
+@dataclass(frozen=True)
+class ResNet50:
+    """ResNet-50: a 7x7 stem of stride 2, 3x3 max-pooling of stride 2, groups of 3, 4, 6 and 3 bottleneck blocks of
+    ``width`` times 1, 2, 4, 8 inner channels, global average pooling, the head.
+
+    The last three groups have stride 2, in the 3x3 convolution of their first block, as in torchvision and in Band et
+    al. (2021). Batch normalisation follows every convolution; a context is normalised by its own statistics.
+
+    ``init`` "uniform": PyTorch's; "he": kernels ``N(0, 2 / fan_in)``, the head's weights ``N(0, 0.01^2)`` and biases 0;
+    "zero_residual": PyTorch's, but the scale of a block's last normalisation starts at 0. ``dropout``: dropout sites
+    after "every_relu", so also after a block's sum, or after every normalised convolution but the last of a block,
+    "convolutions", so also in its shortcut (both of Band et al. 2021).
+    """
+
+    width: int = 64
+    init: str = later("uniform")
+    dropout: str = later("every_relu")
+
+    def __post_init__(self):
+        known = {"init": ("uniform", "he", "zero_residual"), "dropout": ("every_relu", "convolutions")}
+        for option, values in known.items():
+            check_known(f"network 'resnet50': {option}", getattr(self, option), values)
+
+    def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
+        planes = images("resnet50", input_shape)[0]
+        layers = [*self._convolution("stem", planes, self.width, 7, 2), Activation("relu"), DropoutSite("stem")]
+        layers.append(MaxPool(3, 1))
+        planes = self.width
+        for g, count in enumerate(BLOCKS):
+            inner = self.width * 2**g
+            for b in range(count):
+                layers += self._block(f"group{g}.block{b}", planes, inner, 2 if g and not b else 1)
+                planes = _WIDER * inner
+        head = Linear(HEAD, planes, n_outputs, 0.01 if self.init == "he" else None)
+        return Network([*layers, AveragePool(), head], tuple(input_shape))
+
+    def _block(self, name: str, planes: int, inner: int, stride: int) -> list:
+        out, sparse = _WIDER * inner, self.dropout == "convolutions"
+        body = (
+            *self._convolution(f"{name}.conv0", planes, inner, 1, 1),
+            Activation("relu"),
+            DropoutSite(f"{name}.conv0"),
+            *self._convolution(f"{name}.conv1", inner, inner, 3, stride),
+            Activation("relu"),
+            DropoutSite(f"{name}.conv1"),
+            *self._convolution(f"{name}.conv2", inner, out, 1, 1, last=True),
+        )
+        shortcut: tuple = ()
+        if planes != out or stride > 1:
+            site = [DropoutSite(f"{name}.shortcut")] if sparse else []
+            shortcut = (*self._convolution(f"{name}.shortcut", planes, out, 1, stride), *site)
+        return [Residual(body, shortcut), Activation("relu"), *([] if sparse else [DropoutSite(name)])]
+
+    def _convolution(self, name: str, planes: int, out: int, kernel: int, stride: int, last: bool = False) -> list:
+        conv, norm = convolution(name, planes, out, kernel, stride)
+        if self.init == "he":
+            conv = initialised(conv, "he")
+        return [conv, replace(norm, start=0.0) if last and self.init == "zero_residual" else norm]
 
 
 def convolution(name: str, planes: int, out: int, kernel: int, stride: int, norm: bool = True) -> list:
