@@ -83,7 +83,6 @@ def fit_kernel(
     init_noise: float = 0.1,
     min_noise: float = 1e-4,
     fixed_noise: Tensor | None = None,
-    median_init: bool = True,
     scale: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> tuple[Params, Tensor]:
     """Hyper-parameters and noise variance by the marginal likelihood of random batches (Chen et al. 2022).
@@ -98,7 +97,7 @@ def fit_kernel(
     if not init_noise > min_noise >= 0:
         raise ValueError(f"expected init_noise > min_noise >= 0, found {init_noise} and {min_noise}")
     size = n if batch_size is None else min(batch_size, n)
-    params = kernel.init(replicas, x[0, 0].numel(), scale(evenly_spaced(x)) if median_init else None)
+    params = kernel.init(replicas, x[0, 0].numel(), scale(evenly_spaced(x)))
     params = {name: value.to(x.device).requires_grad_() for name, value in params.items()}
     log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
     log_noise.requires_grad_(fixed_noise is None)

@@ -155,23 +155,18 @@ def up(
     folder: Path | str | None = None,
     *,
     cores: int | None = None,
-    memory: int = 4096,
     kill_wait: int = 5,
-    job_age: int = 300,
-    node_timeout: int = 30,
     message_timeout: int = 10,
 ) -> Cluster:
     """Start a cluster and wait until its node is idle; a cluster that is up is returned unchanged.
 
-    Processes and files that a dead cluster left in the folder are ended and deleted first.
+    Processes and files that a dead cluster left in the folder are ended and deleted first. A job without ``--mem`` gets
+    4096 MB for each core, and is killed for using more.
 
     Args:
         folder: for all files of the cluster; empty, or a former cluster's. Default: :func:`default_folder`.
         cores: cores of the node, also more than the machine has. Default: those of the machine.
-        memory: MB for each core. A job gets this much without ``--mem``, and is killed for using more.
         kill_wait: seconds between SIGTERM and SIGKILL of a job.
-        job_age: seconds for which squeue knows a finished job.
-        node_timeout: seconds without a message from slurmd after which the node is down.
         message_timeout: seconds for which squeue and other commands try to reach a controller that is down.
 
     Raises:
@@ -190,10 +185,7 @@ def up(
         set_up(
             cluster.folder,
             cores=cores or os.cpu_count() or 1,
-            memory=memory,
             kill_wait=kill_wait,
-            job_age=job_age,
-            node_timeout=node_timeout,
             message_timeout=message_timeout,
         )
         try:

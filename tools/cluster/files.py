@@ -41,14 +41,14 @@ JobAcctGatherFrequency=task=1
 JobAcctGatherParams=OverMemoryKill
 JobRequeue=1
 MaxArraySize=1001
-MinJobAge={job_age}
+MinJobAge=300
 KillWait={kill_wait}
 ReturnToService=2
-SlurmdTimeout={node_timeout}
+SlurmdTimeout=30
 MessageTimeout={message_timeout}
 SlurmdParameters=config_overrides
-DefMemPerCPU={memory}
-NodeName=local NodeHostname={host} NodeAddr={address} CPUs={cores} RealMemory={total} State=UNKNOWN
+DefMemPerCPU=4096
+NodeName=local NodeHostname={host} NodeAddr={address} CPUs={cores} RealMemory={memory} State=UNKNOWN
 PartitionName=all Nodes=local Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -84,11 +84,8 @@ def made_here(folder: Path) -> bool:
         return False
 
 
-def set_up(folder: Path, *, cores: int, memory: int, kill_wait: int, **settings: int) -> None:
-    """Write slurm.conf and a new key, and make the folders that the daemons need.
-
-    settings: the other names in braces in :data:`CONFIGURATION`, documented in ``cluster.up``.
-    """
+def set_up(folder: Path, *, cores: int, kill_wait: int, message_timeout: int) -> None:
+    """Write slurm.conf and a new key, and make the folders that the daemons need. Arguments: see ``cluster.up``."""
     controller_port, node_port = _free_ports(2)
     host = socket.gethostname().split(".")[0]
     address, listening = _address(host)
@@ -104,9 +101,8 @@ def set_up(folder: Path, *, cores: int, memory: int, kill_wait: int, **settings:
         requeue_wait=max(5, kill_wait + 3),
         kill_wait=kill_wait,
         cores=cores,
-        memory=memory,
-        total=cores * memory,
-        **settings,
+        memory=cores * 4096,
+        message_timeout=message_timeout,
     )
     (folder / "slurm.conf").write_text(MARK + configuration)
     for name, mode in FOLDERS.items():
