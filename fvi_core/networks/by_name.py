@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fvi_core.networks.module import ModuleNetwork
+from fvi_core.networks.module import ModuleNetwork, put
 from fvi_core.networks.plain import images
 from fvi_core.registry import NETWORKS, later
 from fvi_core.spelling import check_known
@@ -72,7 +72,7 @@ def fitted(module: nn.Module, planes: int, small: bool) -> nn.Module:
             if each is convolutions[1][1]:
                 break
             if isinstance(each, nn.MaxPool2d):
-                _replace(module, path, nn.Identity())
+                put(module, path, nn.Identity())
                 break
     form: Any = (first.kernel_size, first.stride, first.padding)
     if small and overlapping:
@@ -83,10 +83,5 @@ def fitted(module: nn.Module, planes: int, small: bool) -> nn.Module:
             changed.bias = None
         deviation = (2 / (first.out_channels * changed.kernel_size[0] * changed.kernel_size[1])) ** 0.5
         nn.init.normal_(changed.weight, 0.0, deviation)  # He et al. 2015, by fan-out, as torchvision's models
-        _replace(module, name, changed)
+        put(module, name, changed)
     return module
-
-
-def _replace(module: nn.Module, path: str, new: nn.Module) -> None:
-    parent, _, last = path.rpartition(".")
-    module.get_submodule(parent)._modules[last] = new

@@ -102,7 +102,7 @@ class ModuleNetwork(Network):
     ) -> tuple[list[Any], dict[str, Place]]:
         """Return a body whose submodules are stand-ins, and the places of its layers' parameters."""
         body, where = Body(self.tokens, shared), dict[str, Place]()
-        _put(module, self.head_name, nn.Identity())
+        put(module, self.head_name, nn.Identity())
         own = [name for name, value in module._parameters.items() if value is not None and value.requires_grad]
         if way == "whole":
             layer = Opaque("", module, vectorised)
@@ -112,7 +112,7 @@ class ModuleNetwork(Network):
             raise UnfitModule(f"parameters {', '.join(own)} are in no submodule")
         for path, found in list(leaves(module)):
             own, axes = known(path, found, self.ranks.get(path, 0), vectorised)
-            _put(module, path, body.stand_in(own, found, axes))
+            put(module, path, body.stand_in(own, found, axes))
             where |= places(own, path)
         body.settle(module, self.module)
         return [body], where
@@ -280,6 +280,8 @@ def _anew(module: nn.Module) -> nn.Module:
     return fresh
 
 
-def _put(module: nn.Module, path: str, new: nn.Module) -> None:
+def put(module: nn.Module, path: str, new: nn.Module) -> None:
+    """Put a module in place of a submodule."""
+    # set_submodule() refuses the path "" and calls __setattr__ of the user's classes.
     parent, _, last = path.rpartition(".")
     module.get_submodule(parent)._modules[last] = new
