@@ -12,7 +12,7 @@ from functools import partial
 
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
-from benchmarks.tables.cinquin_inducing import collapsed
+from benchmarks.tables.cinquin_readings import collapsed
 from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge
 from benchmarks.tables.spec import Cell, Column, Row, Table
 

@@ -1,0 +1,207 @@
+"""Readings of cinquin2024's tables 1, 6 and 4: settings that the paper does not print, or that the authors' later code
+has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import datasets
+from benchmarks.tables import cinquin
+from benchmarks.tables.cinquin import METHODS, PAPER, varied
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate
+from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.spec import Cell, Column, Row, Table
+from datasets import song
+
+COMPARED = ("MFVI", "VIP", "Laplace", "GWI")
+"""Rows of table 1 whose every candidate is evaluated on test folds."""
+
+
+def candidates_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the trainings of the selection on all folds, evaluated on test folds too; nothing is chosen here."""
+    return candidate(row.made_by, row.variant if protocol == "paper" else None, dataset, protocol)
+
+
+_WIDE: Parts = {"family": {"log_var_init": [-2.0, -2.0]}}
+_LONG: Parts = {"training": {"epochs": 3000, "early_stopping": None}}
+MFVI: dict[str, Parts] = {
+    "early stopping": {},
+    "3,000 steps": _LONG,
+    "wide start, early stopping": _WIDE,
+    "wide start, 3,000 steps": merge(_WIDE, _LONG),
+}
+"""Starts and ends of MFVI's training."""
+
+
+def mfvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the first candidate of table 1, with another start or end."""
+    first = candidate("MFVI", "variance 1", dataset, protocol)
+    if first is None or row.variant not in MFVI:
+        return None
+    read = first.with_parts(MFVI[row.variant])
+    return read.with_parts({"training": {"epochs": first.parts["training"]["epochs"]}}) if protocol == "smoke" else read
+
+
+_PREDICTIVE = "validation, predictive log-likelihood"
+LAPLACE: dict[str, Parts] = {
+    "validation, expected log-likelihood": {},
+    _PREDICTIVE: {"fit": {"criterion": "predictive"}},
+    "evidence": {"fit": {"precision": "evidence", "criterion": "predictive"}},
+    f"relu, {_PREDICTIVE}": {"network": {"activation": "relu"}, "fit": {"criterion": "predictive"}},
+    "Kronecker factors": {"fit": {"structure": "kronecker"}},
+    "all correlations": {"fit": {"structure": "full"}},
+}
+"""Choices of Laplace's prior precision, and its correlations."""
+PATIENT: dict[str, Parts] = {
+    "ten times the patience": {},
+    "lr .001, ten times the patience": CANDIDATES["paper"]["Laplace"]["tanh, lr .001"],
+}
+ANNEALED = "50,000 steps, rate to 0"  # on naval, the one set whose validation loss falls to the last step
+
+
+def laplace_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the first candidate of table 1, with another choice of its prior precision, more of its correlations, or
+    longer training."""
+    first = candidate("Laplace", "tanh" if protocol == "paper" else None, dataset, protocol)
+    if first is None:
+        return None
+    if row.variant in PATIENT:
+        training = first.parts["training"]
+        patience = 10 * training["early_stopping"]["patience"]
+        longer = training["epochs"] * (1 if protocol == "smoke" else 10)
+        end = first.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
+        return end.with_parts(PATIENT[row.variant])
+    if row.variant == ANNEALED:
+        cooled = {
+            "epochs": 5 if protocol == "smoke" else 10_000,
+            "schedule": {"name": "cosine"},
+            "early_stopping": None,
+        }
+        return first.with_parts({"training": cooled}) if dataset == "naval" else None
+    return first.with_parts(LAPLACE[row.variant]) if row.variant in LAPLACE else None
+
+
+_ENDS = "rate and end"
+_LATER_END: Parts = merge(LATER, {"training": {"epochs": 10_000}})
+OF_LATER_CODE: dict[str, tuple[str, Parts]] = {
+    **{f"{label}, {_ENDS}": (label, _LATER_END) for label in ("FVI", "TFSVI", "MFVI", "Laplace", "GWI", "VIP")},
+    "FVI, all eigenvalues": ("FVI", {"divergence": {"share": 1.0}}),
+    "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
+    "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
+    **{f"{label}, Haiku": (label, {"network": {"init": "haiku"}}) for label in ("MFVI", "Laplace", "GWI", "VIP")},
+}
+"""Settings of the authors' later code, and initial weights of the library that the paper names, by label: the label in
+table 1, and the changed parts."""
+
+
+def later_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the row of table 1 (its first candidate where none is chosen yet), with the reading's changes."""
+    if row.label not in OF_LATER_CODE:
+        return None
+    first = next(iter(CANDIDATES[protocol].get(row.made_by, ())), None)
+    found = cinquin.recipe(row, dataset, protocol) or candidate(row.made_by, first, dataset, protocol)
+    changes = OF_LATER_CODE[row.label][1]
+    return found if found is None or (protocol == "smoke" and changes is _LATER_END) else found.with_parts(changes)
+
+
+INDUCING = {f"{points:,} inducing points": points for points in (250, 500)}
+COLLAPSED_STEPS = 2000
+
+
+def _sparse(label: str) -> Row:
+    return Row(f"Sparse GP, {label}", "Sparse GP", METHODS["Sparse GP"], label)
+
+
+def inducing_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the row of table 1 with more inducing points, whose number the paper does not print."""
+    found = cinquin.recipe(row, dataset, protocol)
+    return found and found.with_parts({"family": {"points": INDUCING[row.variant]}})
+
+
+def collapsed_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the row of table 1 with inducing values in closed form, as many steps, each on all training data."""
+    found = cinquin.recipe(row, dataset, protocol)
+    return found and collapsed(found, dataset, protocol)
+
+
+def collapsed(found: Recipe, dataset: str, protocol: str) -> Recipe:
+    """Return the recipe of a sparse process with inducing values in closed form."""
+    family = {**found.parts.get("family", {}), "name": "collapsed_gp"}
+    epochs = 5 if protocol == "smoke" else COLLAPSED_STEPS
+    steps = {"epochs": epochs, "batch_size": datasets.describe(dataset, PAPER).n_train}
+    parts = found.parts | {"family": family, "divergence": None}
+    return replace(found, parts=parts).with_parts({"training": {**steps, "schedule": {"name": "cosine"}}})
+
+
+def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the trainings of table 1, evaluated on both sets of songs."""
+    found = cinquin.recipe(row, dataset, protocol) if dataset in SMALL else None
+    return found and replace(found, sets=("test", *song.SETS))
+
+
+def _songs(suffix: str, title: str, condition: str, metric: str) -> Table:
+    return Table(
+        f"{PAPER}-4-{suffix}",
+        f"Telling songs from test points: {title}",
+        cinquin.ROWS,
+        tuple(Column(Cell(d, condition, metric), d, Cell(d, "", "ood_accuracy")) for d in SMALL),
+        songs_recipe,
+        protocols=("paper", "smoke"),
+        paper=PAPER,
+        deviations=True,
+        number="4",
+        reductions={"smoke": cinquin.REDUCTIONS["smoke"]},
+    )
+
+
+TABLES = (
+    *varied(
+        "candidates",
+        "Networks by activation, learning rate, kernel and prior",
+        tuple(
+            Row(f"{label}, {name}", label, METHODS[label], name)
+            for label in COMPARED
+            for name in CANDIDATES["paper"][METHODS[label]]
+        ),
+        SMALL,
+        candidates_recipe,
+    ),
+    *varied(
+        "mfvi",
+        "MFVI by where its training starts and ends",
+        tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in MFVI),
+        SMALL,
+        mfvi_recipe,
+    ),
+    *varied(
+        "laplace",
+        "Laplace by what chooses its prior precision, by its correlations, and by when training stops",
+        tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*LAPLACE, *PATIENT, ANNEALED)),
+        SMALL + LARGE,
+        laplace_recipe,
+    ),
+    *varied(
+        "later",
+        "Rows with settings of the authors' later code",
+        tuple(Row(label, method, METHODS[method]) for label, (method, _) in OF_LATER_CODE.items()),
+        SMALL,
+        later_recipe,
+    ),
+    *varied(
+        "inducing",
+        "Sparse GP by its number of inducing points",
+        tuple(map(_sparse, INDUCING)),
+        ("wine", "kin8nm"),
+        inducing_recipe,
+    ),
+    *varied(
+        "collapsed",
+        "Sparse GP by the collapsed bound",
+        (_sparse("collapsed bound"),),
+        (*SMALL, "naval"),
+        collapsed_recipe,
+    ),
+    _songs("songs", "songs with the year as their first feature", "ood=song-year", "ood_accuracy"),
+    _songs("tree", "threshold by log-loss", "ood=song", "ood_accuracy_log_loss"),
+    _songs("songs-tree", "songs with the year, threshold by log-loss", "ood=song-year", "ood_accuracy_log_loss"),
+)
