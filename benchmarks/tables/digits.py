@@ -1,8 +1,11 @@
 """Table ``digits``: classification methods of the catalogue on scikit-learn's 8x8 digits. No download, no paper. And
-``digits-ensembles``: the effect of a prior on the members' weights.
+``digits-ensembles``: the effect of a prior on the members' weights; ``digits-temperature``: the effect of a temperature
+fitted on validation data.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
@@ -23,6 +26,11 @@ METHODS = (
 )
 ROWS = tuple(Row(name, None, name) for name in METHODS)
 ENSEMBLES = tuple(Row(name, None, name) for name in ("MAP", "Deep Ensemble", "MAP Ensemble"))
+TEMPERED = tuple(
+    Row(name, None, name)
+    for base in ("MAP", "MFVI", "MC Dropout", "Deep Ensemble")
+    for name in (base, f"{base} (temperature)")
+)
 ANGLES = tuple(range(15, 181, 15))
 _MONOCHROME = {"name": "random_monochrome", "points": 32}
 _RANDOM = {
@@ -57,6 +65,12 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     )
 
 
+def temperature_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Return the recipe of table ``digits`` with a fifth of the training images held out."""
+    sets = ("test", "ood-photos", "rotation-45")
+    return replace(recipe(row, dataset, protocol), scheme="validation", sets=sets)
+
+
 def column(metric: str, label: str, condition: str = "", scale: float = 1.0, digits: int = 3) -> Column:
     return Column(Cell("digits", condition, metric), label, scale=scale, digits=digits)
 
@@ -88,6 +102,24 @@ TABLES = (
         ENSEMBLES,
         COLUMNS[:-1],
         recipe,
+        protocols=("paper", "smoke"),
+        reductions=TABLE.reductions,
+    ),
+    Table(
+        "digits-temperature",
+        "Handwritten digits 8x8: temperatures fitted on validation images, calibration and scores for photographs",
+        TEMPERED,
+        (
+            *COLUMNS[:3],
+            column("classwise_ece", "classwise ECE", digits=4),
+            column("top_label_ece", "top-label ECE"),
+            column("nll", "NLL at 45°", "shift=rotation;angle=45"),
+            column("ece", "ECE at 45°", "shift=rotation;angle=45"),
+            column("ood_auroc", "AUROC % by entropy", "ood=photos;score=predictive_entropy", 100, 1),
+            column("ood_auroc", "AUROC % by MSP", "ood=photos;score=msp", 100, 1),
+            column("ood_auroc", "AUROC % by energy", "ood=photos;score=energy", 100, 1),
+        ),
+        temperature_recipe,
         protocols=("paper", "smoke"),
         reductions=TABLE.reductions,
     ),

@@ -1,7 +1,9 @@
-"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside Hamiltonian Monte Carlo."""
+"""pequignot2020, experiment 1: tables 1, 2 and 4, posteriors under fixed noise beside Hamiltonian Monte Carlo. And
+figures 2 to 5: epistemic uncertainty on training, test and uniform inputs, experiments 1 and 2."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -128,6 +130,43 @@ _ENTROPIES = tuple(
 )
 _DIVERGENCES = tuple(_divergence(d, space, pair) for space in SPACES for pair in PAIRS for d in SMALL)
 _EVERY = (REFERENCE, *COMPARED, *MEAN_FIELD, *ALONE)
+
+INPUTS = ("test", "train", "ood-uniform")
+_CONDITIONS = {"": "test", "inputs=train": "train", "ood=uniform": "uniform"}
+PRIOR = Row("Prior", None, "MFVI", "prior")
+_AT_PRIOR = {"family": {"mean_init": 0.0, "log_var_init": [math.log(0.25)] * 2}, "training": {"epochs": 0}}
+"""Mean-field weights fixed at the prior."""
+_SPLITS = 3
+
+
+def _first_experiment(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Return the trainings of tables 1, 2 and 4; the prior is drawn from mean-field weights without training."""
+    found = recipe(row, dataset, protocol)
+    if row.variant == PRIOR.variant:
+        found = replace(found.with_parts(_AT_PRIOR), replicates=found.replicates[:1])
+    return replace(found, sets=INPUTS, posterior=None)
+
+
+def _second_experiment(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the trainings of table 5 on the first splits."""
+    found = pequignot.recipe(row, dataset, protocol)
+    return found and replace(found, sets=INPUTS, replicates=found.replicates[:_SPLITS])
+
+
+def _figure(
+    number: str,
+    title: str,
+    rows: tuple[Row, ...],
+    make: Callable[[Row, str, str], Recipe | None],
+) -> Table:
+    columns = tuple(
+        Column(Cell(dataset, condition, "epistemic_entropy"), f"{dataset} {label}")
+        for dataset in SMALL
+        for condition, label in _CONDITIONS.items()
+    )
+    return Table(f"{PAPER}-figure-{number}", title, rows, columns, make, reductions=pequignot.REDUCTIONS)
+
+
 TABLES = (
     _table("1", "Entropy of posteriors, experiment 1", _EVERY, _ENTROPIES),
     _table("2", "RMSE and log posterior predictive, experiment 1", _EVERY, _errors(SMALL)),
@@ -166,5 +205,17 @@ TABLES = (
         "-chains",
         partial(recipe, chains=LONGER),
         ("paper", "smoke"),
+    ),
+    _figure(
+        "4",
+        "Epistemic uncertainty on train, test and uniform inputs, experiment 1 (figures 2 and 4)",
+        (REFERENCE, *COMPARED, PRIOR),
+        _first_experiment,
+    ),
+    _figure(
+        "5",
+        "Epistemic uncertainty on train, test and uniform inputs, experiment 2 (figures 3 and 5)",
+        pequignot.ROWS[:6],
+        _second_experiment,
     ),
 )

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.records.config import training_key
-from benchmarks.tables import Row, Table, cifar, cifar_short, fashion_mnist_fsvi
+from benchmarks.tables import Row, Table, cifar, cifar_short, fashion_mnist_readings
 from benchmarks.tables.recipes import merge
 from tests.configs import words_of
 from tools.cost.images import random_images
@@ -118,8 +118,8 @@ def test_readings_begin_with_the_tables_own_rows_and_are_each_codes_combination(
         assert [training_key(run) for run in runs(table, label, "fashion_mnist", "short")] == own
         found = {
             reading: runs(table, f"{label}, {reading}", "fashion_mnist", "short")[0]["parts"]
-            for reading in fashion_mnist_fsvi.READINGS
-            if reading not in ("", fashion_mnist_fsvi.MONOCHROME_ALONE)
+            for reading in fashion_mnist_readings.READINGS
+            if reading not in ("", fashion_mnist_readings.MONOCHROME_ALONE)
         }
         points = {
             reading: each["context"].get("points") or sum(part["points"] for part in each["context"]["parts"])
