@@ -109,6 +109,30 @@ def _table(
     )
 
 
+def beside(
+    number: str,
+    suffix: str,
+    title: str,
+    rows: tuple[Row, ...],
+    columns: tuple[Column, ...],
+    make: Callable[[Row, str, str], Recipe | None],
+    smoke: str = "5 steps, 2 folds",
+) -> Table:
+    """Return table ``-<number>-<suffix>``, whose rows stand beside the numbers of the paper's table ``number``."""
+    return Table(
+        f"{PAPER}-{number}-{suffix}",
+        title,
+        rows,
+        columns,
+        make,
+        protocols=("paper", "smoke"),
+        paper=PAPER,
+        deviations=True,
+        number=number,
+        reductions={"smoke": smoke},
+    )
+
+
 def varied(
     suffix: str,
     title: str,
@@ -123,17 +147,13 @@ def varied(
         return with_songs(make(row, dataset, protocol), dataset)
 
     return tuple(
-        Table(
-            f"{PAPER}-{number}-{suffix}",
+        beside(
+            number,
+            suffix,
             f"{title}: {what}",
             rows,
             tuple(Column(Cell(d, condition, metric), d, Cell(d, "", published)) for d in sets if d in covers),
             recipe,
-            protocols=("paper", "smoke"),
-            paper=PAPER,
-            deviations=True,
-            number=number,
-            reductions={"smoke": "5 steps, 2 folds"},
         )
         for number, what, condition, metric, published, covers, recipe in (
             ("1", "expected log-likelihood", "", METRIC, "expected_log_likelihood", sets, make),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import candidate, settings
 from benchmarks.tables.recipes import Parts, Recipe, merge
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.spec import Cell, Column, Row
 
 EPOCHS = 2000
 _LONG: Parts = {"training": {"epochs": EPOCHS, "early_stopping": None}}
@@ -33,8 +33,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 TABLES = (
-    Table(
-        f"{cinquin.PAPER}-4-epochs",
+    cinquin.beside(
+        "4",
+        "epochs",
         "GFSVI: telling songs from test points by the number of epochs and the measurement points",
         ROWS,
         tuple(
@@ -48,10 +49,5 @@ TABLES = (
             )
         ),
         recipe,
-        protocols=("paper", "smoke"),
-        paper=cinquin.PAPER,
-        deviations=True,
-        number="4",
-        reductions={"smoke": "5 steps, 2 folds"},
     ),
 )

@@ -6,13 +6,14 @@ The runs also have the data of figure 3: the mean velocity on a grid, and its sq
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from benchmarks.tables.cinquin import PAPER, beside
 from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
-PAPER, NAME, DATA = "cinquin2024", "cinquin2024-3", "gulf_drifters"
+NAME, DATA = "cinquin2024-3", "gulf_drifters"
 METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}
 ROWS = tuple(Row(label, label, method) for label, method in METHODS.items())
 NOISES = {"noise from .01": 0.01, "noise from .005": 0.005, "noise from .001": 0.001}
@@ -127,41 +128,24 @@ _COLUMNS = tuple(
     Column(Cell(DATA, "", metric), label, Cell(DATA, "", metric))
     for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
 )
-
-
-def _table(
-    name: str,
-    title: str,
-    rows: tuple[Row, ...],
-    make: Callable[[Row, str, str], Recipe] = raw_recipe,
-) -> Table:
-    return Table(
-        name,
-        title,
-        rows,
+_SMOKE = "5 steps, 2 seeds"
+_reading = partial(beside, "3", columns=_COLUMNS, smoke=_SMOKE)
+TABLES = (
+    Table(
+        NAME,
+        "Ocean currents in the Gulf of Mexico",
+        ROWS,
         _COLUMNS,
-        make,
+        recipe,
         protocols=("paper", "smoke"),
         paper=PAPER,
         number="3",
         deviations=True,
-        reductions={"smoke": "5 steps, 2 seeds"},
-    )
-
-
-TABLES = (
-    _table(NAME, "Ocean currents in the Gulf of Mexico", ROWS, recipe),
-    _table(f"{NAME}-degrees", "Ocean currents in degrees and metres a second", ROWS),
-    _table(
-        f"{NAME}-noise",
-        "Ocean currents with a smaller noise at the start of training",
-        STARTS,
+        reductions={"smoke": _SMOKE},
     ),
-    _table(
-        f"{NAME}-steps",
-        "Ocean currents after fewer steps of training",
-        LENGTHS,
-    ),
-    _table(f"{NAME}-shorter", "Ocean currents on scaled data after fewer steps of training", SHORTER, shorter_recipe),
-    _table(f"{NAME}-held", "Ocean currents with the noise held at a variance of 0.001 (m/s)^2", FIXED, held_recipe),
+    _reading("degrees", "Ocean currents in degrees and metres a second", ROWS, make=raw_recipe),
+    _reading("noise", "Ocean currents with a smaller noise at the start of training", STARTS, make=raw_recipe),
+    _reading("steps", "Ocean currents after fewer steps of training", LENGTHS, make=raw_recipe),
+    _reading("shorter", "Ocean currents on scaled data after fewer steps of training", SHORTER, make=shorter_recipe),
+    _reading("held", "Ocean currents with the noise held at a variance of 0.001 (m/s)^2", FIXED, make=held_recipe),
 )

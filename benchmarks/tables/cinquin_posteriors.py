@@ -6,7 +6,6 @@ are readings: the distance in place of its square, and the exact posterior of ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -137,27 +136,7 @@ def _columns(metric: str, reference: str = "exact_gp") -> tuple[Column, ...]:
     return tuple(Column(Cell(d, own, metric), d, Cell(d, published, METRIC), digits=4) for d in SMALL)
 
 
-def _reading(
-    suffix: str,
-    title: str,
-    rows: tuple[Row, ...],
-    columns: tuple[Column, ...],
-    make: Callable[[Row, str, str], Recipe],
-) -> Table:
-    return Table(
-        f"{NAME}-{suffix}",
-        title,
-        rows,
-        columns,
-        make,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="7",
-        reductions={"smoke": _SMOKE},
-    )
-
-
+_reading = partial(cinquin.beside, "7", smoke=_SMOKE)
 TABLES = (
     Table(
         NAME,

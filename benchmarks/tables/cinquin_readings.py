@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import datasets
 from benchmarks.tables import cinquin
-from benchmarks.tables.cinquin import METHODS, PAPER, varied
+from benchmarks.tables.cinquin import METHODS, PAPER, beside, varied
 from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate
 from benchmarks.tables.recipes import Parts, Recipe, merge
 from benchmarks.tables.spec import Cell, Column, Row, Table
@@ -140,17 +140,14 @@ def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 def _songs(suffix: str, title: str, condition: str, metric: str) -> Table:
-    return Table(
-        f"{PAPER}-4-{suffix}",
+    return beside(
+        "4",
+        suffix,
         f"Telling songs from test points: {title}",
         cinquin.ROWS,
         tuple(Column(Cell(d, condition, metric), d, Cell(d, "", "ood_accuracy")) for d in SMALL),
         songs_recipe,
-        protocols=("paper", "smoke"),
-        paper=PAPER,
-        deviations=True,
-        number="4",
-        reductions={"smoke": cinquin.REDUCTIONS["smoke"]},
+        cinquin.REDUCTIONS["smoke"],
     )
 
 
