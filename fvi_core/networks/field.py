@@ -29,13 +29,10 @@ SLOPES = {
 """Derivatives of smooth activations at z, of value a."""
 
 
-@dataclass(frozen=True)
-class Derivatives:
-    """Inputs ``[R, 1, N, D]`` with their derivatives in themselves, the identity."""
-
-    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        identity = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand(*a.shape, -1)
-        return torch.cat([a.unsqueeze(-1), identity], dim=-1)
+def with_derivatives(parameters: Parameters, a: Tensor) -> Tensor:
+    """Return inputs ``[R, 1, N, D]`` with their derivatives in themselves, the identity."""
+    identity = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand(*a.shape, -1)
+    return torch.cat([a.unsqueeze(-1), identity], dim=-1)
 
 
 @dataclass(frozen=True)
@@ -96,23 +93,17 @@ class FieldSite(DropoutSite):
         return a * masks(self.name, torch.ones_like(a[..., 0])).unsqueeze(-1)
 
 
-@dataclass(frozen=True)
-class Gradient:
-    """``grad`` of every unit, ``[R, S, N, F, D]``."""
-
-    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return a[..., 1:]
+def gradient(parameters: Parameters, a: Tensor) -> Tensor:
+    """Return ``grad`` of every unit, ``[R, S, N, F, D]``."""
+    return a[..., 1:]
 
 
-@dataclass(frozen=True)
-class RotatedGradient:
-    """``rot = (d_2, -d_1)`` of every unit, ``[R, S, N, F, 2]``."""
-
-    def __call__(self, parameters: Parameters, a: Tensor) -> Tensor:
-        return torch.stack([a[..., 2], -a[..., 1]], dim=-1)
+def rotated_gradient(parameters: Parameters, a: Tensor) -> Tensor:
+    """Return ``rot = (d_2, -d_1)`` of every unit, ``[R, S, N, F, 2]``."""
+    return torch.stack([a[..., 2], -a[..., 1]], dim=-1)
 
 
-GRADIENTS = {"potential": Gradient(), "stream": RotatedGradient()}
+GRADIENTS = {"potential": gradient, "stream": rotated_gradient}
 
 
 def mixed(a: Tensor, weight: Tensor) -> Tensor:
@@ -155,7 +146,7 @@ class VectorField:
             )
         branches = [(*self._potential(part, n_outputs), GRADIENTS[part]) for part in FIELDS[self.field]]
         head = FieldHead(HEAD, len(branches) * self.hidden[-1], n_outputs)
-        return Network([Derivatives(), Parallel(tuple(branches)), head], tuple(input_shape))
+        return Network([with_derivatives, Parallel(tuple(branches)), head], tuple(input_shape))
 
     def _potential(self, name: str, features: int) -> list:
         layers, width = [], features
