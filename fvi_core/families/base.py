@@ -41,17 +41,21 @@ class AffineImage:
 class Family:
     """A distribution over functions with trainable parameters ``dict[str, Tensor [R, ...]]``.
 
-    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`functions`; some divergences need
-    optional methods, which raise ``NotSupported`` by default. Parameters whose names start with ``BUFFER`` are not
-    trained: family and network get them in prediction but not in training steps. Parameters named ``CONSTANT...`` never
-    change and are always passed; parameters named ``FOLLOWING...`` are always passed, and only :meth:`after_step`
-    changes them.
+    A subclass is a dataclass of hyper-parameters with :meth:`init` and :meth:`weights`, or :meth:`functions` if these
+    are not the network at drawn weights; some divergences need optional methods, which raise ``NotSupported`` by
+    default. Parameters whose names start with ``BUFFER`` are not trained: family and network get them in prediction but
+    not in training steps. Parameters named ``CONSTANT...`` never change and are always passed; parameters named
+    ``FOLLOWING...`` are always passed, and only :meth:`after_step` changes them.
     """
 
     name: ClassVar[str]
     pointwise: ClassVar[bool] = True  # values at some inputs need no values at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
-    draws_networks: ClassVar[bool] = False  # functions are DrawnNetworks
+
+    @property
+    def draws_networks(self) -> bool:
+        """Whether :meth:`functions` returns :class:`DrawnNetworks`."""
+        return type(self).functions is Family.functions
 
     @property
     def reads_numbers(self) -> bool:
@@ -103,8 +107,12 @@ class Family:
         return parameters
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        """Draw ``samples`` functions of each replica; a family with fewer distinct functions may return fewer."""
-        raise NotImplementedError
+        """Draw ``samples`` functions of each replica; a family with fewer distinct functions may return fewer.
+
+        The default is the network at drawn :meth:`weights`. A subclass that overrides this method and still returns
+        :class:`DrawnNetworks` sets ``draws_networks = True``.
+        """
+        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         """Draw network parameters ``[R, S, *shape]``."""

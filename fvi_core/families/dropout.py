@@ -22,8 +22,6 @@ class Dropout(Point):
     jointly).
     """
 
-    draws_networks = False
-
     rate: float = 0.1
     masks: str = "input"
 

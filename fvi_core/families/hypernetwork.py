@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import AffineImage, DrawnNetworks, Family, buffers_of
+from fvi_core.families.base import AffineImage, Family, buffers_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
@@ -21,8 +21,6 @@ from fvi_core.registry import FAMILIES
 @dataclass(frozen=True)
 class Hypernetwork(Family):
     """``theta = h(eps), eps ~ N(0, I_latent)`` with a ReLU network h that outputs all parameters of the predictor."""
-
-    draws_networks = True
 
     latent: int = 5
     hidden: tuple[int, ...] = (20, 40)
@@ -49,6 +47,3 @@ class Hypernetwork(Family):
         return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | buffers_of(
             parameters
         )
-
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
-        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fvi_core.families.base import DrawnNetworks, Family, Functions
+from fvi_core.families.base import Family
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -15,13 +15,8 @@ from fvi_core.registry import FAMILIES
 class Point(Family):
     """``q(f) = delta(f - f_w)``."""
 
-    draws_networks = True
-
     def init(self, network: Network, streams: Streams) -> Parameters:
         return network.init(streams) | network.init_buffers(streams)
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         return {name: value.unsqueeze(1) for name, value in parameters.items()}
-
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
-        return DrawnNetworks(network, self.weights(network, parameters, 1, streams))

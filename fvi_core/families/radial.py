@@ -33,8 +33,6 @@ class Radial(Family):
     F).
     """
 
-    draws_networks = True
-
     rho_init: float = -5.0
     layers: str = "all"
     kl: str = "monte_carlo"
@@ -70,9 +68,6 @@ class Radial(Family):
                 drawn[name] = drawn[name] + std * step.unflatten(-1, network.shapes[name])
         drawn = {name: value.expand(-1, samples, *value.shape[2:]) for name, value in drawn.items()}
         return drawn | buffers_of(parameters)
-
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
-        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
 
     def weight_kl(
         self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None

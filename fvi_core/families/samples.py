@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fvi_core.families.base import DrawnNetworks, Family
+from fvi_core.families.base import Family
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
@@ -21,8 +21,6 @@ class Samples(Family):
     A call for S functions or more returns all, a call for fewer returns functions evenly spaced along the chain;
     nothing is random.
     """
-
-    draws_networks = True
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         start = network.init(streams) | network.init_buffers(streams)
@@ -41,6 +39,3 @@ class Samples(Family):
             return {name: parameters[name] for name in names}
         index = torch.arange(samples, device=parameters[names[0]].device) * held // samples
         return {name: parameters[name][:, index] for name in names}
-
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
-        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))

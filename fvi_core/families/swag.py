@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks, FitData, buffers_of
+from fvi_core.families.base import FitData, buffers_of
 from fvi_core.families.point import Point
 from fvi_core.held import BUFFER
 from fvi_core.networks import Network, Parameters
@@ -103,9 +103,6 @@ class SWAG(Point):
         x = parameters[POINTS]
         seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
         return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.buffers}
-
-    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DrawnNetworks:
-        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
 
 
 def _against(count: Tensor, value: Tensor) -> Tensor:
