@@ -15,8 +15,7 @@ from benchmarks.experiment.reference import prior_at
 from benchmarks.shapes import MetricRow
 from datasets.contract import EvaluationSet
 from fvi_core.families.base import NotSupported
-from fvi_core.families.collapsed_gp import collapsed
-from fvi_core.families.sparse_gp import SparseGP
+from fvi_core.families.sparse_gp import SparseGP, collapsed
 from fvi_core.held import Held
 
 

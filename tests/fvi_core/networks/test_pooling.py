@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fvi_core.families.dropout import Dropout
+from fvi_core.families.point import Dropout
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Tape, pooling
 from fvi_core.networks.layers import Activation, Conv2d, MaxPool
