@@ -3,7 +3,6 @@
 from fvi_core.divergences import (  # noqa: F401
     dirichlet,
     gaussian,
-    inducing,
     input_gradient,
     nearest_neighbour,
     spectral,

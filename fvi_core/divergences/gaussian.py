@@ -1,4 +1,4 @@
-"""Gaussian KL divergences between linearised networks and function-space priors."""
+"""Gaussian KL divergences in closed form: of linearised networks from priors, and of values at inducing points."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
 from fvi_core.linearisation import full_network_moments, head_moments
 from fvi_core.registry import DIVERGENCES, later
+from fvi_core.triangular import log_determinant
 
 
 @dataclass(frozen=True)
@@ -114,3 +115,18 @@ class RegularisedKL(LinearisedKL):
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         return regularised_gaussian_kl(mean_q, cov_q, mean_p, cov_p, self.gamma)
+
+
+@DIVERGENCES.register("inducing_kl")
+@dataclass(frozen=True)
+class InducingKL(Divergence):
+    """``sum_k KL(q(u_k) || N(0, K_ZZ))`` over outputs k, the KL of the whole process (Hensman et al. 2013 eq. 3).
+
+    In whitened values v, ``u = L v`` with ``L L^T = K_ZZ``, it is the KL of ``N(m, C C^T)`` from ``N(0, I)``, ``1/2 [
+    |m|^2 + |C|^2 - M - log det C C^T ]``. The family has the prior process; no prior part is used.
+    """
+
+    def __call__(self, step: Step) -> Tensor:
+        mean, factor = step.family.inducing_values(step.parameters)
+        squares = mean.square().sum(-1) + factor.square().sum((-2, -1))
+        return 0.5 * (squares - mean.shape[-1] - log_determinant(factor)).sum(-1)

@@ -7,13 +7,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 from torch.distributions import Dirichlet, kl_divergence
 
-from fvi_core.dirichlet import (
+from fvi_core.divergences.dirichlet import (
+    DirichletKL,
     dirichlet_kl_monte_carlo,
     dirichlet_log_density,
     fit_dirichlet,
     minka_precision,
 )
-from fvi_core.divergences.dirichlet import DirichletKL
 from fvi_core.families.base import NotSupported
 from fvi_core.smoothing import smooth
 
@@ -76,16 +76,9 @@ def test_precision_of_hard_samples_is_finite(dtype):
     assert z[[0, 2, 4]].tolist() == [60000] * 3 and z[[1, 3]].tolist() == [3] * 2
 
 
-def test_one_sample_gets_the_given_precision():
+def test_one_sample_gets_the_largest_precision():
     samples = smooth(draws(CONCENTRATIONS, 1)).expand(2, 1, 5, 3)
-    given = minka_precision(samples, 3, 100, single_sample_precision=77)
-    assert torch.equal(given, torch.full((2, 5), 77.0).double())
     assert torch.equal(minka_precision(samples, 3, 100), torch.full((2, 5), 100.0).double())
-
-
-def test_precision_bounds_are_checked():
-    with pytest.raises(ValueError, match="z_min=5, z_max=3"):
-        minka_precision(torch.rand(2, 1, 3), 5, 3)
 
 
 def test_points_and_replicas_do_not_depend_on_their_neighbours():

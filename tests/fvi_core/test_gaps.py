@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from fvi_core import gaps
+from fvi_core.divergences import spectral
 
 
 @pytest.fixture(params=["numba", "tensors"])
 def way(request, monkeypatch):
     if request.param == "tensors":
-        monkeypatch.setattr(gaps, "numba", None)
-    elif gaps.numba is None:
+        monkeypatch.setattr(spectral, "numba", None)
+    elif spectral.numba is None:
         pytest.skip("numba is not installed")
 
 
@@ -40,17 +40,17 @@ CHANGES = {
 def test_it_is_that_of_all_pairs_to_the_last_bit(way, change, samples):
     x = torch.randn(2, samples, 7, generator=torch.Generator().manual_seed(samples), dtype=torch.float64)
     x = CHANGES[change](x)
-    np.testing.assert_array_equal(gaps.median_gaps(x).numpy(), of_all_pairs(x))
+    np.testing.assert_array_equal(spectral.median_gaps(x).numpy(), of_all_pairs(x))
     if change == "normal":
-        np.testing.assert_array_equal(gaps.median_gaps(x.float()).numpy(), of_all_pairs(x.float()))
+        np.testing.assert_array_equal(spectral.median_gaps(x.float()).numpy(), of_all_pairs(x.float()))
 
 
 @pytest.mark.parametrize("spoilt", [torch.nan, torch.inf, -torch.inf])
 def test_samples_that_are_no_numbers_spoil_their_own_dimension_alone(way, spoilt):
     x = torch.randn(2, 20, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    whole = gaps.median_gaps(x)
+    whole = spectral.median_gaps(x)
     x[1, 4, 2] = spoilt
-    found = gaps.median_gaps(x)
+    found = spectral.median_gaps(x)
     assert found[1, 2].isnan()
     found[1, 2] = whole[1, 2]
     assert torch.equal(found, whole)

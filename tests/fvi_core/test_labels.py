@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from fvi_core.labels import milios_targets
+from fvi_core.data import milios_targets
 
 
 def test_targets_are_the_numbers_worked_out_by_hand():

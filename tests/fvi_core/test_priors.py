@@ -4,10 +4,9 @@ import pytest
 import torch
 
 import fvi_core.kernels  # noqa: F401  (registers its parts)
-from fvi_core.data import TrainingSet
+from fvi_core.data import TrainingSet, milios_targets
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import fit_kernel
-from fvi_core.labels import milios_targets
 from fvi_core.registry import KERNELS, PRIORS
 from tests.fvi_core import small
 from tests.fvi_core.test_linearisation import jacobian

@@ -124,7 +124,7 @@ def test_dirichlet_precision_maximises_the_likelihood():
 def test_dirichlet_precision_agrees_with_the_one_used_in_training():
     import torch
 
-    from fvi_core.dirichlet import minka_precision
+    from fvi_core.divergences.dirichlet import minka_precision
 
     p = smooth(np.random.default_rng(4).dirichlet([2.0, 4.0, 1.0], (12, 30)))
     trained = minka_precision(torch.from_numpy(p), 1e-3, 1e6, tolerance=1e-10).numpy()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
-from fvi_core.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet
+from fvi_core.divergences.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
 from fvi_core.families.base import DrawnNetworks
 from fvi_core.linearisation import full_network_moments, last_layer_moments
