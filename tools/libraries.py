@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import fvi_core as fvi
 from fvi_core import interface, methods
 from fvi_core.data import TrainingData
-from fvi_core.fits.evidence import evidence
+from fvi_core.fits.laplace import evidence
 from fvi_core.fitting import FitData
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.networks import ModuleNetwork

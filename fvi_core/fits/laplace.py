@@ -13,7 +13,6 @@ from fvi_core.blocks import rows_at_once
 from fvi_core.curvature import inputs_at_once, record
 from fvi_core.families.base import DrawnNetworks, Family, FitData, Functions, NotSupported
 from fvi_core.fits.dense import Dense, LastLayer, Subnetwork
-from fvi_core.fits.evidence import best
 from fvi_core.fits.factored import Factored
 from fvi_core.fits.posterior import Around, Posterior, Tensors
 from fvi_core.fitting import PREFIX, Fit, FitFailed
@@ -35,6 +34,8 @@ PRECISIONS = ("prior", "evidence", "validation")
 PREDICTIVES = ("glm", "probit", "weights")
 CRITERIA = ("predictive", "expected")
 CHOSEN = "prior_precision"
+LOW, HIGH = 1e-10, 1e10  # bounds of a precision of largest evidence
+STEPS = 70  # halvings: after 62 the bounds are neighbouring floating-point numbers
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class GaussianFit(Fit):
     """Laplace approximation ``w ~ N(w*, (H + delta I)^-1)`` at the trained weights w*; the posterior defines H.
 
     ``precision`` delta: "prior", the precision of the Gaussian prior used in training; "evidence", which maximises the
-    Laplace evidence (:mod:`fvi_core.fits.evidence`); "validation", which maximises the log-likelihood of the validation
-    subset among ``steps`` numbers from ``low`` to ``high``, equally spaced in their logarithms; or a number. It never
-    changes the trained weights. Weight decay of an optimiser is no prior: give its number.
+    Laplace evidence (:func:`evidence`); "validation", which maximises the log-likelihood of the validation subset among
+    ``steps`` numbers from ``low`` to ``high``, equally spaced in their logarithms; or a number. It never changes the
+    trained weights. Weight decay of an optimiser is no prior: give its number.
 
     ``criterion`` of "validation": "predictive", ``log E_f p(y | f(x))``; "expected", ``E_f log p(y | f(x))``, which
     charges the variance of f to the noise (cinquin2024, App. C.3).
@@ -285,3 +286,38 @@ def _log_predictive(
     mean, variance = moments
     predictive = torch.distributions.Normal(mean, (variance + std.square()[:, None, None]).sqrt(), validate_args=False)
     return predictive.log_prob(y if y.dim() == 3 else y.unsqueeze(-1)).sum(-1)
+
+
+def evidence(eigenvalues: Tensor, distance: float, precision: float) -> float:
+    """Return the terms of the Laplace log evidence that depend on the prior precision; ``distance``: |w - m|^2.
+
+        log p(D) ~ log p(D | w) + 1/2 [ P log delta - sum_i log(l_i + delta) - delta |w - m|^2 ]
+
+    at the trained weights w, with the curvature's eigenvalues l_i and the prior N(m, I / delta) of the P weights that
+    have a posterior (MacKay 1992; Immer et al. 2021, sec. 2).
+    """
+    complexity = (eigenvalues + precision).log().sum()
+    return 0.5 * (len(eigenvalues) * math.log(precision) - float(complexity) - precision * distance)
+
+
+def slope(eigenvalues: Tensor, distance: float, precision: float) -> float:
+    """Return the derivative of :func:`evidence` in the logarithm of the prior precision.
+
+    It decreases monotonically: there is at most one maximum.
+    """
+    return 0.5 * (float((eigenvalues / (eigenvalues + precision)).sum()) - precision * distance)
+
+
+def best(eigenvalues: Tensor, distance: float) -> float:
+    """Return the prior precision of largest evidence. Raises :class:`FitFailed` if it is not between LOW and HIGH."""
+    low, high = math.log(LOW), math.log(HIGH)
+    if slope(eigenvalues, distance, LOW) <= 0 or slope(eigenvalues, distance, HIGH) >= 0:
+        raise FitFailed(
+            f"the marginal likelihood has no maximum at a prior precision between {LOW:g} and {HIGH:g} (the squared "
+            f"norm of the weights is {distance:.3g}, the trace of the curvature {float(eigenvalues.sum()):.3g}); give "
+            "the precision"
+        )
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(eigenvalues, distance, math.exp(middle)) > 0 else (low, middle)
+    return math.exp((low + high) / 2)

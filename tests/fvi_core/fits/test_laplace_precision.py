@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from fvi_core.families.base import NotSupported
 from fvi_core.fits import posterior
 from fvi_core.fits.dense import Dense
-from fvi_core.fits.evidence import HIGH, LOW, best, evidence, slope
+from fvi_core.fits.laplace import HIGH, LOW, best, evidence, slope
 from fvi_core.fits.posterior import CURVATURE
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
