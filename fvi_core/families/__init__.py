@@ -1,21 +1,20 @@
 """Families of distributions over functions. Importing this package registers every family."""
 
-# The order in which `benchmarks parts` lists families.
-from fvi_core.families import (  # noqa: F401, I001
+from fvi_core.families import (  # noqa: F401
     centroids,
-    sparse_gp,
-    point,
     ensemble,
-    mean_field,
+    exact_gp,
     gwi,
     hypernetwork,
     implicit_process,
     linearised,
+    mean_field,
+    point,
     radial,
     rank1,
     samples,
+    sparse_gp,
     swag,
-    exact_gp,
 )
 from fvi_core.families.base import Family, Functions
 
