@@ -45,7 +45,9 @@ cluster and returns; `status` then reads records and queue.
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
 AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables (default: all)")]
-MethodOption = Annotated[list[str] | None, typer.Option("--method", help="only this method; may be repeated")]
+MethodOption = Annotated[
+    list[str] | None, typer.Option("--method", help="only this method, or row by its label; may be repeated")
+]
 DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be repeated")]
 ExecutorOption = Annotated[
     str, typer.Option("--executor", help=f"where runs are trained: {', '.join(begin.EXECUTORS)}")

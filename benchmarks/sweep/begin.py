@@ -183,7 +183,8 @@ def choose(
     suite: Suite = SUITE,
     say: Say = print,
 ) -> Selection:
-    """Choose runs of tables: all, or some replicates, methods and data sets; also: methods that get an extra row.
+    """Choose runs of tables: all, or some replicates, methods (or rows by label) and data sets; also: methods that get
+    an extra row.
 
     Says where a table has fewer replicates than requested, and which rows lack their data. Raises UsageError for seeds
     that select nothing.
@@ -197,7 +198,10 @@ def choose(
     for line in (*planning.beyond(found, protocol, text), *planning.lacking(found, protocol)):
         say(line)
     metrics = planning.asked_metrics(found, protocol, numbers)
-    return Selection(found, protocol, planning.only(configs, names(methods), names(datasets)), metrics)
+    rows: dict[str, set[str]] = {}
+    for label, keys in (each for table in found if methods for each in table.keys_of_rows(protocol, numbers).items()):
+        rows.setdefault(label, set()).update(keys)
+    return Selection(found, protocol, planning.only(configs, names(methods), names(datasets), rows), metrics)
 
 
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -159,15 +159,29 @@ def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def only(configs: list[RunConfig], methods: list[str], datasets: list[str]) -> list[RunConfig]:
-    """Select the runs of these methods and data sets (none named: all). Raises UnknownName."""
-    chosen = (("method", methods, method_of), ("data set", datasets, lambda config: config["dataset"]["name"]))
-    for kind, names, name_of in chosen:
-        known = {name_of(config) for config in configs}
+def only(
+    configs: list[RunConfig],
+    methods: Collection[str],
+    datasets: Collection[str],
+    rows: Mapping[str, Collection[str]] = NONE,
+) -> list[RunConfig]:
+    """Select the runs of these methods and data sets (none named: all). Raises UnknownName.
+
+    rows: keys of the runs of a row, by its label, which may stand in place of a method.
+    """
+    sets = {config["dataset"]["name"] for config in configs}
+    chosen = (("method or row", methods, {*map(method_of, configs), *rows}), ("data set", datasets, sets))
+    for kind, names, known in chosen:
         for name in names:
             if name not in known:
                 raise unknown(f"{kind} of this table", name, known)
-    return [config for config in configs if all(not names or name_of(config) in names for _, names, name_of in chosen)]
+    keys = {key for name in methods for key in rows.get(name, ())}
+    return [
+        config
+        for config in configs
+        if (not methods or method_of(config) in methods or run_key(config) in keys)
+        and (not datasets or config["dataset"]["name"] in datasets)
+    ]
 
 
 def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:

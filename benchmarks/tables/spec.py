@@ -144,6 +144,11 @@ class Table:
                     found.setdefault(run_key(config), set()).update(metrics)
         return found
 
+    def keys_of_rows(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
+        """Return the keys of the runs of every row, by its label."""
+        alone = {row.label: replace(self, rows=(row,)) for row in self.rows}
+        return {label: set(map(run_key, table.runs(protocol, seeds))) for label, table in alone.items()}
+
     def replicates(self, protocol: str | None = None) -> int:
         """Return the largest number of replicates of its cells."""
         asked = self.check_protocol(protocol)

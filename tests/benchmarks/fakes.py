@@ -225,6 +225,10 @@ class Table:
         )
         self.columns = (Column(cell=cell, label="accuracy", scale=100, digits=1),)
 
+    def keys_of_rows(self, protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
+        """The keys of its runs by the labels of its rows."""
+        return {self.rows[0].label: set(map(run_key, self.runs(protocol, seeds)))}
+
     def runs(self, protocol: str | None, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """The runs of the table."""
         self.check_protocol(protocol)

@@ -112,7 +112,7 @@ def test_more_seeds_than_there_are_is_said_first(say, command):
     [
         (("run", "fkae"), "unknown table 'fkae': did you mean 'fake'"),
         (("status", "fkae"), "unknown table 'fkae'"),
-        (("run", "fake", "--method", "map2"), "unknown method of this table 'map2': did you mean 'MAP'"),
+        (("run", "fake", "--method", "map2"), "unknown method or row of this table 'map2': did you mean 'MAP'"),
         (("run", "fake", "--dataset", "digit"), "did you mean 'digits'"),
         (("run", "fake", "--protocol", "papr"), "did you mean 'paper'"),
         (("status", "--protocol", "papr"), "did you mean 'paper'"),

@@ -103,6 +103,15 @@ def test_only_some_methods_and_data_sets():
         planning.only(configs, [], ["Bostn"])
 
 
+def test_the_label_of_a_row_chooses_its_runs_alone_and_the_name_of_a_method_those_of_all_its_rows():
+    table = "cinquin2024-1-later"
+    one, all_of_it = (begin.choose(table, methods=name).configs for name in ("FVI, all eigenvalues", "FBNN"))
+    assert len(one) == 25 and {config["parts"]["divergence"]["share"] for config in one} == {1.0}
+    assert len(all_of_it) == 50 and all(config in all_of_it for config in one)
+    with pytest.raises(UnknownName, match="unknown method or row of this table 'FVI, all': .*'FVI, all eigenvalues'"):
+        begin.choose(table, methods="FVI, all")
+
+
 @pytest.mark.parametrize(
     "text, seeds",
     [
