@@ -35,7 +35,7 @@ class Weight:
     points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A
     ``factor`` other than 1 tempers the posterior. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha]
     / alpha`` of every point in place of its limit ``E_q[log p(y | f)]`` (Hernandez-Lobato et al. 2016, Ma et al. 2019);
-    over S draws an estimate from below, whose bias falls with S.
+    over S draws an estimate from below, whose bias falls with S; one draw gives the limit.
     ``rise``: share of the gradient steps over which the factor rises linearly from 0 (Bowman et al. 2016).
     """
 
@@ -183,11 +183,6 @@ class Model:
         alpha = self.weight.alpha
         if not alpha:
             return self.likelihood.data_term(likelihood_parameters, values, y)
-        if values.shape[1] < 2:
-            raise ValueError(
-                f"weight: alpha {alpha} has no effect on the likelihood of a single draw; expected training samples of "
-                "2 or more, or alpha 0"
-            )
         powers = alpha * self.likelihood.log_prob(likelihood_parameters, values, y)
         return (powers.logsumexp(1) - math.log(values.shape[1])).mean(1) / alpha
 

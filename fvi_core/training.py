@@ -154,10 +154,12 @@ class Trainer(Stack):
         return [name for name in names if learned or not name.startswith(LIKELIHOOD)]
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
-        if self.precision == self.training.precision:
-            return trained
-        told = precision.instead(self.training_data.x.device.type)
-        return replace(trained, warnings=[*trained.warnings, told])
+        told, weight = list(trained.warnings), self.model.weight
+        if self.precision != self.training.precision:
+            told.append(precision.instead(self.training_data.x.device.type))
+        if weight.alpha and self.training.samples == 1 and not self.model.likelihood.has_closed_form:
+            told.append(f"weight: alpha {weight.alpha} has no effect with one draw in training (samples 1)")
+        return replace(trained, warnings=told)
 
     def outcome(self) -> Parameters:
         if not self.training.early_stopping:

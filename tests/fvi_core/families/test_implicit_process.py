@@ -150,11 +150,17 @@ def test_it_trains_and_its_draws_stay(outputs):
         assert set(Held.of(each.parameters).family) == set(start)
 
 
-def test_of_classes_a_power_of_a_single_draw_is_refused():
-    model, data = small.model({**VIP, "weight": {"alpha": 0.5}}, 3), small.training_data(R, 20, 3)
-    training = Training(1, 20, {"name": "adam", "lr": 0.02}, samples=1, dtype="float64")
-    with pytest.raises(ValueError, match="alpha 0.5 has no effect on the likelihood of a single draw"):
-        training.start(model, data, small.streams(R)).run()
+@pytest.mark.parametrize(("outputs", "samples"), [(3, 1), (3, 2), (1, 1)])
+def test_of_classes_a_power_of_a_single_draw_has_no_effect_and_says_so(outputs, samples):
+    losses = []
+    for alpha in (0.5, 0.0):
+        model = small.model({**VIP, "weight": {"alpha": alpha}}, outputs)
+        training = Training(1, 20, {"name": "adam", "lr": 0.02}, samples=samples, dtype="float64")
+        (trained,) = training.start(model, small.training_data(1, 20, outputs), small.streams(1)).run()
+        losses.append(trained.loss[0])
+        told = outputs == 3 and samples == 1 and alpha > 0
+        assert trained.warnings == ["weight: alpha 0.5 has no effect with one draw in training (samples 1)"] * told
+    assert (losses[0] == pytest.approx(losses[1], rel=1e-12)) == (outputs == 3 and samples == 1)
 
 
 def test_wrong_options_are_named():
