@@ -52,6 +52,10 @@ def only_buffers(tensors: Tensors) -> Tensors:
     return {name: value for name, value in tensors.items() if name.startswith(BUFFER)}
 
 
-def trained_names(tensors: Tensors) -> list[str]:
-    """Return the names of those that gradients change."""
-    return [name for name in tensors if not name.startswith((BUFFER, CONSTANT, FOLLOWING))]
+def trained_names(tensors: Tensors, learned: bool = True) -> list[str]:
+    """Return the names of those that training steps change.
+
+    ``learned``: whether the likelihood's are among them; weight decay would move fixed ones, although no gradient does.
+    """
+    fixed = (BUFFER, CONSTANT, FOLLOWING) if learned else (BUFFER, CONSTANT, FOLLOWING, LIKELIHOOD)
+    return [name for name in tensors if not name.startswith(fixed)]

@@ -14,7 +14,7 @@ from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
 from fvi_core.data import Batch, TrainingData, take
 from fvi_core.graphs import Graphs
-from fvi_core.held import LIKELIHOOD, Held, trained_names
+from fvi_core.held import Held, trained_names
 from fvi_core.images import Augmentation
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
@@ -140,18 +140,14 @@ class Trainer(Stack):
             torch.zeros(replicas, device=device, dtype=torch.long),
             {name: value.clone() for name, value in state.parameters.items()} if self.training.early_stopping else {},
         )
-        moments = self.optimiser.start([state.parameters[name] for name in self._trained(state.parameters)])
+        names = trained_names(state.parameters, self.model.likelihood.learned)
+        moments = self.optimiser.start([state.parameters[name] for name in names])
         return TrainingState(
             **vars(state),
             optimiser=moments,
             best=best,
             schedule=ScheduleState.start(self.optimiser.lr, replicas, device),
         )
-
-    def _trained(self, parameters: Parameters) -> list[str]:
-        """Return the names of those that steps change: not a fixed likelihood's, which weight decay would move."""
-        names, learned = trained_names(parameters), self.model.likelihood.learned
-        return [name for name in names if learned or not name.startswith(LIKELIHOOD)]
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         told, weight = list(trained.warnings), self.model.weight
@@ -211,7 +207,8 @@ class Trainer(Stack):
         if self.graphs is not None and self.graphs[0] is now:
             return self._replayed
         low, high = take(training_data.low, now.owner), take(training_data.high, now.owner)
-        tensors = [now.parameters[name].requires_grad_() for name in self._trained(now.parameters)]
+        names = trained_names(now.parameters, self.model.likelihood.learned)
+        tensors = [now.parameters[name].requires_grad_() for name in names]
         rate = now.schedule.lr.clone() if self.training.graph else None
         factors: Any = None  # as the rate, in memory that a graph reads
         if self.training.graph:

@@ -25,12 +25,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-LONGEST = ("test_slurm.py", "test_kills.py", "test_library.py", "test_cuda_devices.py", "test_runner.py")
+LONGEST = ["test_slurm.py", "test_kills.py", "test_library.py", "test_cuda_devices.py", "test_runner.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take minutes, so that none of them is left for one process at the end."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: [*LONGEST, item.path.name].index(item.path.name))
 
 
 @pytest.fixture

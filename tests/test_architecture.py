@@ -40,7 +40,7 @@ HOSTS = (
     r"index-ur[l]",
 )
 NAMED_NOWHERE = [*map(re.compile, (*HOSTS, r"/(?<![\w.]/)(?:work|root|home)/"))]
-"""Each begins with a letter or sign of its own, which makes the search fast."""
+"""Several patterns with a fixed beginning each, as these are found far faster than one that begins in several ways."""
 
 
 def sources(folder: str) -> list[Path]:

@@ -198,9 +198,7 @@ def choose(
     for line in (*planning.beyond(found, protocol, text), *planning.lacking(found, protocol)):
         say(line)
     metrics = planning.asked_metrics(found, protocol, numbers)
-    rows: dict[str, set[str]] = {}
-    for label, keys in (each for table in found if methods for each in table.keys_of_rows(protocol, numbers).items()):
-        rows.setdefault(label, set()).update(keys)
+    rows = planning.merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
     return Selection(found, protocol, planning.only(configs, names(methods), names(datasets), rows), metrics)
 
 

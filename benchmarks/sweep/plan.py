@@ -127,10 +127,15 @@ def make_plan(
 
 def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
     """Return the metrics that tables show of each run, by its key."""
+    return merged(table.asked(protocol, seeds) for table in tables)
+
+
+def merged(sets: Iterable[Mapping[str, set[str]]]) -> dict[str, set[str]]:
+    """Return the union of sets under the same name."""
     found: dict[str, set[str]] = {}
-    for table in tables:
-        for key, metrics in table.asked(protocol, seeds).items():
-            found.setdefault(key, set()).update(metrics)
+    for each in sets:
+        for name, content in each.items():
+            found.setdefault(name, set()).update(content)
     return found
 
 

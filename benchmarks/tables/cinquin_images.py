@@ -54,7 +54,7 @@ _OWN: dict[str, Parts] = {
     "FBNN": {"divergence.outputs": "independent", "family.log_var_init": [-10.0, -10.0]},
     "FSVI": {"divergence.jacobian": "full", "prior": {"features": "current", "jacobian": "full"}},
     "MFVI": {"prior.variance": 0.1},
-    "VIP": {"training.samples": 10},  # one draw has no alpha-energy but the ELBO
+    "VIP": {"training.samples": 10},  # the alpha-energy of a single draw is the ELBO
     "Laplace": {"fit": {"precision": "validation", "criterion": "expected", "steps": 9, "samples": 10}},
     "GWI": {
         "family": {"kernel": {"name": "rbf", "ard": False}, "draws": "marginal"},

@@ -146,8 +146,12 @@ class Table:
 
     def keys_of_rows(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
         """Return the keys of the runs of every row, by its label."""
-        alone = {row.label: replace(self, rows=(row,)) for row in self.rows}
-        return {label: set(map(run_key, table.runs(protocol, seeds))) for label, table in alone.items()}
+        found: dict[str, set[str]] = {}
+        for row in self.rows:
+            for dataset in self.datasets:
+                runs = self.row_runs(row, dataset, self.check_protocol(protocol), seeds)
+                found.setdefault(row.label, set()).update(map(run_key, runs))
+        return found
 
     def replicates(self, protocol: str | None = None) -> int:
         """Return the largest number of replicates of its cells."""

@@ -46,7 +46,7 @@ RESNETS = ("MAP", "FSVI (monochrome)", "SWAG", "MAP fVI", "MC Dropout fVI", "Ens
 not tried on this device.
 """
 RETINAL = ("MAP", "FSVI")
-"""Of the retina: MFVI (radial) and Rank1 are tried on CIFAR-10, in rows of dirichlet2022."""
+"""The rows that are tried on the retina: radial and rank-1 weights are tried on CIFAR-10."""
 ROWS = [
     (table, row.label, dataset)
     for table, dataset in SHOWN.items()
