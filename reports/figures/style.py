@@ -59,6 +59,7 @@ plt.rcParams.update(
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.linewidth": 0.6,
+        "axes.titley": 1.0,  # else matplotlib measures all ticks in search of some above the panel
         "lines.linewidth": 1.2,
         "legend.frameon": False,
         "figure.constrained_layout.use": True,
@@ -272,6 +273,9 @@ def save(figure: Canvas, files: Sequence[Path]) -> None:
     """Write a figure to every file, the same bytes for the same records, and close it."""
     engine = figure.get_layout_engine()
     assert engine is not None
+    for ticks in (ticks for axis in figure.axes for ticks in (axis.xaxis, axis.yaxis)):
+        if not ticks.get_label_text():
+            ticks.set_label_coords(0, 0)  # else matplotlib measures all ticks to place a label that is empty
     with plt.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)  # matplotlib would lay it out once more, without the place of the legend
         for file in files:
