@@ -21,7 +21,7 @@ from fvi_core.networks.plain import images
 from fvi_core.registry import NETWORKS, later
 from fvi_core.spelling import check_known
 
-BLOCKS = (3, 4, 6, 3)
+BLOCKS18, BLOCKS50 = (2, 2, 2, 2), (3, 4, 6, 3)  # in each group
 _WIDER = 4  # a block's outputs are so many times its inner channels
 
 
@@ -49,7 +49,7 @@ class ResNet18:
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         norm, shared = self.norm == "batch", self.context_statistics == "shared"
-        return residual_network(input_shape, n_outputs, self.width, (2, 2, 2, 2), norm, shared)
+        return residual_network(input_shape, n_outputs, self.width, BLOCKS18, norm, shared)
 
 
 def residual_network(
@@ -106,7 +106,7 @@ class ResNet50:
         layers = [*self._convolution("stem", planes, self.width, 7, 2), Activation("relu"), DropoutSite("stem")]
         layers.append(MaxPool(3, 1))
         planes = self.width
-        for g, count in enumerate(BLOCKS):
+        for g, count in enumerate(BLOCKS50):
             inner = self.width * 2**g
             for b in range(count):
                 layers += self._block(f"group{g}.block{b}", planes, inner, 2 if g and not b else 1)

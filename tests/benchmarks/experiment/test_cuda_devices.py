@@ -1,5 +1,6 @@
 """Every row of the image tables, and of digits and UCI, on a GPU that is pretended: nothing is computed, but operations
-on tensors of different devices fail as they would on a real one, and those that a CUDA graph could not replay."""
+on tensors of different devices fail as they would on a real one, and those that a CUDA graph could not replay. Residual
+networks have three blocks, of every kind that the whole ones have."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from benchmarks.tables.cinquin_candidates import labels
 from benchmarks.tables.recipes import merge
 from datasets import describe
 from fvi_core.graphs import obstacle
+from fvi_core.networks import residual
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import DTYPES
@@ -101,6 +103,8 @@ def cuda(monkeypatch):
         self.seeds, self.device, self.dtype = list(seeds), torch.device(device), dtype
         self.generators = [None] * len(self.seeds)
 
+    for name in ("BLOCKS18", "BLOCKS50"):
+        monkeypatch.setattr(residual, name, (2, 1))
     monkeypatch.setattr(Streams, "__init__", init)
     monkeypatch.setattr(torch, "from_numpy", lambda array: torch.empty(array.shape, dtype=kind[array.dtype]))
     monkeypatch.setattr(torch.autograd, "grad", gradients)
@@ -133,8 +137,9 @@ def trainer_of(table, label, dataset, device):
         parts = merge(parts, {"prior": {"fit_steps": 2}})
     if "steps" in (parts["fit"] or {}):
         parts = merge(parts, {"fit": {"steps": 2}})
-    if "size" in parts["family"]:
-        parts = merge(parts, {"family": {"size": 2}})
+    for part, count in (("family", "size"), ("divergence", "draws"), ("context", "points")):
+        if count in (parts[part] or {}):
+            parts = merge(parts, {part: {count: 2}})
     split, training = data_of(dataset), TRAININGS.build({"name": "gradient", **parts["training"]})
     dtype = DTYPES[training.dtype]
     model = build_model(parts, split)
