@@ -86,7 +86,7 @@ def _sha(text: str, digits: int = 16) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
-def _once(key: Callable[[C], T]) -> Callable[[C], T]:
+def once(key: Callable[[C], T]) -> Callable[[C], T]:
     """Cache a function of a configuration in every :class:`Config`."""
 
     @wraps(key)
@@ -99,19 +99,19 @@ def _once(key: Callable[[C], T]) -> Callable[[C], T]:
     return found
 
 
-@_once
+@once
 def run_key(config: RunConfig) -> str:
     """Return the name of a run: 16 digits of its training, a hyphen, 8 digits of its evaluation."""
     return f"{training_key(config)}-{evaluation_key(config.get('evaluation'))}"
 
 
-@_once
+@once
 def evaluation_key(evaluation: Any) -> str:
     """Return the 8 hexadecimal digits that name an evaluation."""
     return digest(evaluation, 8)
 
 
-@_once
+@once
 def training_key(config: RunConfig) -> str:
     """Return the 16 hexadecimal digits that name a training: the hash of the configuration without its evaluation."""
     return digest({name: value for name, value in config.items() if name != "evaluation"})
@@ -131,7 +131,7 @@ def training_keys(config: Mapping[str, Any]) -> Callable[[int, int], str]:
     return lambda split, seed: _sha(f"{before}{split}{between}{seed}{after}")
 
 
-@_once
+@once
 def stack_key(config: RunConfig) -> str:
     """Return the key shared by trainings that differ in seed and split only."""
     shared = {name: value for name, value in config.items() if name not in ("seed", "evaluation")}
@@ -139,7 +139,7 @@ def stack_key(config: RunConfig) -> str:
     return digest(shared)
 
 
-@_once
+@once
 def kind_key(config: RunConfig) -> str:
     """Return the key shared by runs that differ in seed and split only, and so cost the same."""
     evaluation: Any = config.get("evaluation")
@@ -165,7 +165,7 @@ def differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
     ]
 
 
-@_once
+@once
 def _settings(config: RunConfig) -> dict[str, str]:
     data: Any = {name: config["dataset"].get(name) for name in ("version", "scheme")}
     wanted: Any = {name: config["evaluation"].get(name) for name in ("samples", "sets", "evidence", "bound", "fit")}

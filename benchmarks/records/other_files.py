@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.records.config import digest
+from benchmarks.records.config import digest, once
 from benchmarks.records.form import HEAD_ONLY, RecordError, parse
 from benchmarks.records.store import Store, read_bytes
 from benchmarks.shapes import RunConfig
@@ -66,6 +66,7 @@ def _files(config: RunConfig) -> list[str]:
     return [f"{name} {digits}" for name, digits in sorted(contents.items())]
 
 
+@once
 def bare_digest(config: RunConfig) -> str:
     """Return the digest of a configuration without the user's own files."""
     bare = {name: {**config[name], "content": {}} for name in ("dataset", "evaluation")}
