@@ -196,9 +196,12 @@ class TableResult:
         """Processor models of a column of costs; empty for other columns."""
         return sorted(set().union(*(row[j].machines for row in self.cells)))
 
-    def pairwise(self, j: int) -> dict[tuple[int, int], Pair]:
-        """Return the tests between the rows of a column; none of costs that rank nothing."""
-        column = self.table.columns[j]
+    @cached_property
+    def tests(self) -> list[dict[tuple[int, int], Pair]]:
+        """Tests between the rows of every column; none of costs that rank nothing."""
+        return [self._tests(j, column) for j, column in enumerate(self.table.columns)]
+
+    def _tests(self, j: int, column: Any) -> dict[tuple[int, int], Pair]:
         if not column.compared or len(self.machines(j)) > 1:
             return {}
         compared = [{} if row[j].shared else row[j].values for row in self.cells]
@@ -239,10 +242,10 @@ def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | N
     overlaps = {name: _overlap(found) for name, found in named.items()}
     result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records, overlaps)
     for j, column in enumerate(table.columns):
-        tested = worse(len(cells), result.pairwise(j), direction(column.cell.metric))
-        apart = any(tested) if any(each is not None for each in tested) else None
-        for row, mark in zip(cells, bold(tested)):
-            row[j] = replace(row[j], bold=mark, apart=apart)
+        if found := result.tests[j]:
+            tested = worse(len(cells), found, direction(column.cell.metric))
+            for row, mark in zip(cells, bold(tested)):
+                row[j] = replace(row[j], bold=mark, apart=any(tested))
     return result
 
 

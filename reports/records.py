@@ -112,7 +112,7 @@ class Records:
 
     def has(self, config: RunConfig) -> bool:
         """Return whether there is a file with a run's record, or with a substitute."""
-        return self.store.file(config) in self._files or (isinstance(self.store, OtherFiles) and self.store.has(config))
+        return self._file(config) in self._files
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -131,12 +131,15 @@ class Records:
 
     def get(self, config: RunConfig) -> Recorded | Broken | str | None:
         """Return a run's record; None without one, or a few words if the run is known to have failed."""
-        file = self.store.file(config)
-        if file not in self._files and isinstance(self.store, OtherFiles):
-            file = "/".join(self.store.path(config).parts[-3:])
+        file = self._file(config)
         if file not in self._found:
             self._found[file] = self._look_up(self.store.root / file)
         return self._found[file]
+
+    def _file(self, config: RunConfig) -> str:
+        file = self.store.file(config)
+        other = isinstance(self.store, OtherFiles) and file not in self._files and self.store.substitute(config)
+        return "/".join(other.parts[-3:]) if other else file
 
     def curves(self, run: Recorded) -> Mapping[str, Any]:
         """Read the curves of a run from its file. Raises RecordError; a damaged curve, ValueError."""
@@ -218,7 +221,9 @@ def with_rows_brought(tables: list[Any], suite: Suite, records: Records) -> list
 def plain(words: str, length: int = 400) -> str:
     """Return text from a file as one printable line."""
     line = " ".join(words.split())
-    return brief("".join(character if character.isprintable() else "?" for character in line), length)
+    if not line.isprintable():
+        line = "".join(character if character.isprintable() else "?" for character in line)
+    return brief(line, length)
 
 
 def _seconds(about: Provenance) -> tuple[float | None, float | None]:

@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -50,7 +51,7 @@ class Paired:
         """Standard error of the mean difference, corrected for overlapping splits."""
         return self._error(self.n)
 
-    @property
+    @cached_property
     def p(self) -> float:
         """Two-sided p-value of no difference."""
         if self.error == 0:

@@ -16,7 +16,7 @@ SOME = b'"content": {"'
 """Spelling in a record of a configuration that contains a user's own files."""
 
 
-Alike = dict[tuple[Path, bool], dict[str, tuple[Path, list[str]]]]
+Alike = dict[tuple[str, bool], dict[str, tuple[Path, list[str]]]]
 
 
 class OtherFiles(Store):
@@ -37,20 +37,27 @@ class OtherFiles(Store):
     def path(self, config: RunConfig) -> Path:
         """Return the path of a run's record, or of a substitute; the run's own path where neither exists."""
         own = super().path(config)
-        if own.exists() or (self.datasets is not None and config["dataset"]["name"] not in self.datasets):
-            return own
-        known = self._folder(own.parent, bool(_files(config)))
-        found, files = known.get(bare_digest(config), (own, [])) if known else (own, [])
-        for file in files:
-            self.used.setdefault(file, set()).add(found)
-        return found
+        return own if own.exists() else self.substitute(config) or own
 
-    def _folder(self, folder: Path, every: bool) -> dict[str, tuple[Path, list[str]]]:
+    def substitute(self, config: RunConfig) -> Path | None:
+        """Return the path of a record in place of a run's own."""
+        if self.datasets is not None and config["dataset"]["name"] not in self.datasets:
+            return None
+        known = self._folder(self.folder(config), bool(_files(config)))
+        found = known.get(bare_digest(config)) if known else None
+        if found is None:
+            return None
+        path, files = found
+        for file in files:
+            self.used.setdefault(file, set()).add(path)
+        return path
+
+    def _folder(self, folder: str, every: bool) -> dict[str, tuple[Path, list[str]]]:
         """Return the records of a folder by configuration without user files: all, or only those with such files."""
         place = folder, every
         if place not in self._alike:
             self._alike[place] = {}
-            for path in sorted(folder.glob("*.json")):
+            for path in sorted((self.root / folder).glob("*.json")):
                 with suppress(RecordError):
                     data = None if path.name.startswith(".") else read_bytes(path)
                     if data is not None and (every or SOME in data):

@@ -63,7 +63,11 @@ class Store:
 
     def file(self, config: RunConfig) -> str:
         """Return this path within the folder."""
-        return f"{slug(config['dataset']['name'])}/{slug(config['method'])}/{run_key(config)}.json"
+        return f"{self.folder(config)}/{run_key(config)}.json"
+
+    def folder(self, config: RunConfig) -> str:
+        """Return the folder of a method's records on a data set."""
+        return f"{slug(config['dataset']['name'])}/{slug(config['method'])}"
 
     def has(self, config: RunConfig) -> bool:
         """Return whether there is a file with a run's record."""

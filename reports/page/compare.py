@@ -61,7 +61,7 @@ def _column(sheet: Sheet, j: int, seen: dict[Any, int], listed: set[tuple[int, .
         if cells[j].values and cells[j].row.method:
             runs = column.cell_of(cells[j].row), sheet.protocol, column.scale, tuple(cells[j].values.items())
             same[i] = seen.setdefault(runs, len(seen))
-    tests = result.pairwise(j)
+    tests = result.tests[j]
     pairs: list[list[Any]] = []
     for i, k in combinations(same, 2):
         both = tuple(sorted((same[i], same[k])))

@@ -117,7 +117,8 @@ class Methods:
                 if cell.values:
                     where = cell.column.cell_of(cell.row)
                     same = where, sheet.protocol, cell.column.scale, tuple(cell.values.items())
-                    found.setdefault(same, self._measured(sheet, i, j))
+                    if same not in found:
+                        found[same] = self._measured(sheet, i, j)
         return list(found.values())
 
     def sheets(self, method: str) -> list[tuple[Sheet, list[str]]]:

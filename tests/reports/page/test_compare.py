@@ -39,7 +39,7 @@ def test_a_comparison_is_the_test_of_the_table(write: Callable[..., Path]) -> No
     assert (sheet["protocol"], sheet["reduced"], len(sheet["columns"])) == ("paper", False, 1)
     (column,) = sheet["columns"]
     result = book.sheets["pequignot2020-5"][0].result
-    test = result.pairwise(0)[0, 1]
+    test = result.tests[0][0, 1]
     assert column["pairs"] == [[0, 1, -1, float(f"{test.paired.p:.2g}"), 3], [0, 2], [1, 2]]
     assert test.apart and [row[0].bold for row in result.cells] == [False, True, False, False]
     assert column["values"][1] == "2.100 ± 0.058" and (column["kind"], column["place"]) == ("error", 0)
