@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Canvas
 
 from reports.figures import Runs
 from reports.figures.looks import GREY, RED
-from reports.figures.parts import dot, label_edges, titled
+from reports.figures.parts import dot, label_edges, plane, titled
 from reports.figures.style import PAGE, legend, plt
 
 QUANTITIES = {"speed": ("speed (m/s)", "viridis"), "error": ("error² (m²/s²)", "magma")}
@@ -30,9 +30,7 @@ def currents(runs: Runs) -> Canvas:
         largest = [found[quantity].max() for _, found in maps.values()]
         top = min(max(largest), CUT * float(np.median(largest)))  # one failed method does not darken the others
         for axis, (label, (place, found)) in zip(row, maps.items()):
-            shown = axis.pcolormesh(
-                *place, found[quantity], cmap=colours, vmin=0, vmax=top, shading="nearest", rasterized=True
-            )
+            shown = plane(axis, *place, found[quantity], colours, (0, top))
             if quantity == "speed":
                 some = slice(None, None, ARROWS)
                 axis.quiver(place[0][some], place[1][some], *found["field"][:, some, some], color="white", width=0.004)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -124,6 +125,17 @@ def titled(figure: Canvas, runs: Runs, about: str) -> Canvas:
     """Return a figure with its title, a line about its runs, and the rows without records; the last step of drawing."""
     head(figure, runs.figure.title, about, runs.missing)
     return figure
+
+
+def plane(
+    axis: Axes, x: np.ndarray, y: np.ndarray, values: np.ndarray, colours: str, limits: tuple[float, float]
+) -> AxesImage:
+    """Draw values [len(y), len(x)] at the points of a regular grid as colours, a rectangle for each point."""
+    (left, right), (low, high) = ((1.5 * each[0] - 0.5 * each[1], 1.5 * each[-1] - 0.5 * each[-2]) for each in (x, y))
+    return axis.imshow(
+        values[::-1], colours, vmin=limits[0], vmax=limits[1], extent=(left, right, low, high), aspect="auto",
+        interpolation="none",
+    )  # fmt: skip
 
 
 def area(shade: str, alpha: float = 0.2) -> Patch:

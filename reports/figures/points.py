@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import Collection, PathCollection, QuadMesh
+from matplotlib.collections import Collection, PathCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle, StepPatch
 
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
-COLOURS = ("mesh", "image")  # kinds shown as colours, which no eye reads to more than three digits
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
 SHADES = 100  # steps of a colour scale that are kept at least: about as many as eyes distinguish
 Points = tuple[str, str, np.ndarray]
@@ -34,7 +33,8 @@ def write(figure: Canvas, path: Path) -> None:
             for kind, label, numbers in _drawn(axis):
                 words = io.StringIO(newline="")
                 csv.writer(words, lineterminator="").writerow([panel, title, kind, label])
-                number, left = f",%.{3 if kind in COLOURS else 5}g", 3 - numbers.shape[1]
+                digits = 3 if kind == "image" else 5  # no eye reads colours to more
+                number, left = f",%.{digits}g", 3 - numbers.shape[1]
                 line = words.getvalue().replace("%", "%%") + number * numbers.shape[1] + "," * left + "\r\n"
                 out.write(line * len(numbers) % tuple(numbers.ravel().tolist()))
 
@@ -65,10 +65,6 @@ def _collected(each: Collection) -> Iterator[Points]:
     if isinstance(each, PathCollection):
         values = each.get_array()
         yield "point", name, _columns(*_numbers(each.get_offsets()).T, *([] if values is None else [values]))
-    elif isinstance(each, QuadMesh):
-        grid = _numbers(each.get_coordinates())
-        places = (grid[1:, 1:] + grid[:-1, :-1]) / 2  # the middle of every cell
-        yield "mesh", name, _columns(*np.moveaxis(places, -1, 0), _shades(each))
     else:
         for path in each.get_paths():
             yield "outline", name, _numbers(path.vertices)

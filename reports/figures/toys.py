@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from benchmarks.metrics.distances import growth
 from reports.figures import Runs
 from reports.figures.looks import GREEN, GREY, RED
-from reports.figures.parts import area, dot, label_edges, titled
+from reports.figures.parts import area, dot, label_edges, plane, titled
 from reports.figures.style import COLUMN, legend, page, panels, panels_of, plt
 
 QUANTITIES = {
@@ -124,9 +124,7 @@ def _map(axis: Axes, curve: dict, quantity: str, colours: str, limits: tuple[flo
     first, second = np.unique(x[:, 0]), np.unique(x[:, 1])
     values = np.array(curve[quantity]).reshape(len(first), len(second)).T
     axis.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
-    return axis.pcolormesh(
-        first, second, values, cmap=colours, vmin=limits[0], vmax=limits[1], shading="nearest", rasterized=True
-    )
+    return plane(axis, first, second, values, colours, limits)
 
 
 def _moon_points(axis: Axes, points: tuple[np.ndarray, np.ndarray] | None) -> None:
