@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.records import published, stamp
 from benchmarks.suite import Suite
+from reports import marks
 from reports.agreement import LEVEL
 from reports.page.book import Book
 from reports.records import Records
@@ -125,13 +126,13 @@ def text(rows: list[Coverage]) -> str:
 
 def markdown(rows: list[Coverage]) -> str:
     """Return the counts as a Markdown table, totals in bold."""
-    lines = grid(rows)
-    ends = ["---", "---:"] + ["---:"] * (len(HEADER) - 2)
-    end = 1 + len(rows)
-    table = [lines[0], ends, *lines[1:end], *([f"**{cell}**" for cell in line] for line in lines[end:])]
-    body = "\n".join("| " + " | ".join(line) + " |" for line in table)
+    header, *lines = grid(rows)
+    end = len(rows)
+    body = marks.grid(
+        header, [*lines[:end], *([f"**{cell}**" for cell in line] for line in lines[end:])], "---:", "---"
+    )
     listed = "".join(f"- {marked(problem)}\n" for problem in problems(rows))
-    return f"# Coverage of the published tables\n\n{body}\n\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
+    return f"# Coverage of the published tables\n\n{body}\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
 
 
 def _count(paper: str, number: str, cells: int, book: Book) -> Coverage:

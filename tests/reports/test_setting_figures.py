@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.figures import FIGURES, NothingToShow, choices, collect, style
+from reports.figures import FIGURES, NothingToShow, collect, settings, style
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeTable, Row, fake_table
 
@@ -31,7 +31,7 @@ def test_lines_of_jitters_over_points(write: Callable[..., Path], tmp_path: Path
         write(label, "boston", {("", METRICS[0]): [-1.0 - i, -2.0 - i], ("", METRICS[1]): [0.5, 0.7]})
     figure = FIGURES["cinquin2024-tfsvi-points-and-jitter"]
     found = collect(figure, table(LABELS), "paper", Records(tmp_path / "results"))
-    canvas = choices.points_and_jitter(found)
+    canvas = settings.points_and_jitter(found)
     likelihood, error = canvas.axes
     lines = {container.get_label(): container[0].get_data() for container in likelihood.containers}
     assert {name: tuple(map(list, data)) for name, data in lines.items()} == {
@@ -48,4 +48,4 @@ def test_rows_that_say_neither_are_no_figure(write: Callable[..., Path], tmp_pat
     write("TFSVI", "boston", {("", METRICS[0]): [-1.0, -2.0], ("", METRICS[1]): [0.5, 0.7]})
     figure = FIGURES["cinquin2024-tfsvi-points-and-jitter"]
     with pytest.raises(NothingToShow, match="no row says points"):
-        choices.points_and_jitter(collect(figure, table(("TFSVI",)), "paper", Records(tmp_path / "results")))
+        settings.points_and_jitter(collect(figure, table(("TFSVI",)), "paper", Records(tmp_path / "results")))
