@@ -40,21 +40,24 @@ class EntropyRequest:
 class ReferenceRequest:
     """Functions to compare with at an evaluation set.
 
-    ``against``: runs by label; the run with the same split counts. ``exact``: the exact posterior of the run's own
-    prior and noise.
+    ``against``: runs by label; those with the run's split count, but not the run itself. ``exact``: the exact posterior
+    of the run's own prior and noise.
     """
 
     set: str = "test"
     exact: bool = False
     against: Mapping[str, Sequence[RunConfig]] = field(default_factory=dict)
 
-    def of(self, run: RunConfig) -> ReferenceConfig:
-        """Return the evaluation's entry of one of the runs of a recipe."""
-        split = run["dataset"]["split"]
-        same = {
-            label: [each for each in runs if each["dataset"]["split"] == split] for label, runs in self.against.items()
+    def of(self, run: RunConfig) -> ReferenceConfig | None:
+        """Return the evaluation's entry of one of the runs of a recipe; None for a run that has no other to compare
+        with."""
+        (own,) = _trainings({"": [run]})[""]
+        others = {
+            label: [each for each in runs if each["dataset"]["split"] == own["dataset"]["split"] and each != own]
+            for label, runs in _trainings(self.against).items()
         }
-        return {"set": self.set, "exact": self.exact, "against": _trainings(same)}
+        against = {label: runs for label, runs in others.items() if runs}
+        return {"set": self.set, "exact": self.exact, "against": against} if self.exact or against else None
 
 
 def _trainings(runs: Mapping[str, Sequence[RunConfig]]) -> dict[str, list[TrainingConfig]]:
@@ -132,8 +135,8 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     keys = training_keys({**shared, "dataset": data, "seed": 0})
     for run, replicate in zip(runs, recipe.replicates, strict=True):
         compared: Any = {} if recipe.posterior is None else {"posterior": recipe.posterior.of(run, runs)}
-        if recipe.reference is not None:
-            compared["reference"] = recipe.reference.of(run)
+        if recipe.reference is not None and (other := recipe.reference.of(run)):
+            compared["reference"] = other
         own = {"evaluation": evaluation | compared | numbers} if compared else {}
         made.append(fixed(run | own, training_key=keys(*replicate)))
     return made

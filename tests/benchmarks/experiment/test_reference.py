@@ -47,17 +47,27 @@ def of(outcome, label, inputs=""):
     return {metric: found[metric, where][0] for metric, condition in found if condition == where}
 
 
-def test_a_run_is_at_no_distance_from_itself_and_its_moments_are_another_runs(tmp_path):
-    same = runs("GP", {"training": {**TRAINING, "epochs": 2}}, samples=50)
+def test_a_run_is_not_compared_with_itself():
+    seeds = ((0, 0), (0, 1))
+    others = runs("MFVI", replicates=seeds)
+    found = []
+    for run in runs("MFVI", against={"a": others, "b": others[:1]}, replicates=seeds):
+        against = run["evaluation"]["reference"]["against"]
+        found.append({label: [each["seed"] for each in own] for label, own in against.items()})
+    assert found == [{"a": [1]}, {"a": [0], "b": [0]}]
+    (alone,) = runs("MFVI", against={"b": others[:1]})
+    assert "reference" not in alone["evaluation"]
+
+
+def test_equal_runs_are_at_no_distance_and_moments_are_another_runs(tmp_path):
+    same = runs("GP", {"training": {**TRAINING, "epochs": 2}}, samples=50, replicates=((0, 1),))
     other = runs("GP", {"training": {**TRAINING, "epochs": 30, "optimiser": {"name": "adam", "lr": 0.1}}})
     (outcome,) = execute(
-        runs("GP", {"training": {**TRAINING, "epochs": 2}}, against={"self": same, "gp": other}, at="grid"),
+        runs("GP", {"training": {**TRAINING, "epochs": 2}}, against={"equal": same, "gp": other}, at="grid"),
         state=tmp_path,
     )
-    assert of(outcome, "self", "inputs=grid") == dict.fromkeys(
-        ("mean_distance", "std_distance", "wasserstein2", "wasserstein2_squared"), 0
-    )
-    found = of(outcome, "gp", "inputs=grid")
+    equal, found = of(outcome, "equal", "inputs=grid"), of(outcome, "gp", "inputs=grid")
+    assert equal["mean_distance"] == equal["std_distance"] == 0 and equal["wasserstein2"] < found["wasserstein2"] / 2
     x = torch.from_numpy(datasets.load(CURVE).evaluation("grid").x)[None].double()
     moments = []
     for config in (same[0], other[0]):
