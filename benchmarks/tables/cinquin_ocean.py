@@ -22,8 +22,13 @@ STARTS = tuple(
 )
 STEPS = {f"{steps:,} steps": steps for steps in (100, 200, 300, 400, 800)}
 LENGTHS = tuple(Row(f"VIP, {name}", "VIP", "VIP", name) for name in STEPS)
-FEW = {f"{steps} steps": steps for steps in (50, 100)}
-SHORTER = tuple(Row(f"{label}, {name}", label, METHODS[label], name) for label in ("GFSVI", "TFSVI") for name in FEW)
+FEW = {f"{steps} steps": steps for steps in (50, 100, 200, 300)}
+SHORTER = tuple(
+    Row(f"{label}, {name}", label, METHODS[label], name)
+    for label, lengths in (("GFSVI", (50, 100)), ("TFSVI", (50, 100)), ("VIP", (100, 200, 300)))
+    for name in FEW
+    if FEW[name] in lengths
+)
 HELD = "noise held"
 FIXED = tuple(Row(f"{label}, {HELD}", label, METHODS[label], HELD) for label in ("GFSVI", "VIP"))
 SCALED = "scaled"

@@ -30,11 +30,15 @@ MFVI: dict[str, Parts] = {
     "wide start, early stopping": _WIDE,
     "wide start, 3,000 steps": merge(_WIDE, _LONG),
 }
-"""Starts and ends of MFVI's training."""
+"""Starts and ends of MFVI's training, of the first candidate of table 1."""
+WIDE_ALONE = "wide start alone"  # of the chosen candidate
 
 
 def mfvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the first candidate of table 1, with another start or end."""
+    """Return the first candidate of table 1 with another start or end, or the chosen one with another start."""
+    if row.variant == WIDE_ALONE:
+        found = cinquin.recipe(row, dataset, protocol)
+        return found and found.with_parts(_WIDE)
     first = candidate("MFVI", "variance 1", dataset, protocol)
     if first is None or row.variant not in MFVI:
         return None
@@ -166,7 +170,7 @@ TABLES = (
     *varied(
         "mfvi",
         "MFVI by where its training starts and ends",
-        tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in MFVI),
+        tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in (*MFVI, WIDE_ALONE)),
         SMALL,
         mfvi_recipe,
     ),
