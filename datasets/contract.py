@@ -196,7 +196,8 @@ def classified(
 
 @dataclass(frozen=True)
 class Description:
-    """Facts about a data set, known without loading it. n_splits: splits of `scheme`; shape: shape of one input."""
+    """Facts about a data set, known without loading it. n_splits: splits of `scheme`; shape: shape of one input;
+    redrawn: whether each split draws other test points from the same points."""
 
     name: str
     task: str
@@ -210,6 +211,7 @@ class Description:
     n_test: int
     source: str
     files: tuple[str, ...]
+    redrawn: bool = False
 
 
 def _copy(make: Callable[[], T]) -> T:

@@ -91,7 +91,7 @@ def files(name: str, scheme: str) -> tuple[str, ...]:
 
 def describe(name: str, scheme: str) -> Description:
     about = name, "regression", VERSION, scheme, SCHEMES, n_splits(name, scheme), 1, (SOURCES[name].features,)
-    return Description(*about, *sizes(name, scheme), ORIGIN, files(name, scheme))
+    return Description(*about, *sizes(name, scheme), ORIGIN, files(name, scheme), redrawn=True)
 
 
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:

@@ -113,7 +113,7 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
                 f"side, found {size['test']}; {CORRECT}"
             )
     about = name, cut.task, cut.version, "", ("",), cut.splits, max(1, len(classes)), x.shape[1:]
-    return Description(*about, sizes[0]["train"], sizes[0]["test"], f"user's table {path.name}", ())
+    return Description(*about, sizes[0]["train"], sizes[0]["test"], f"user's table {path.name}", (), redrawn=True)
 
 
 def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> Split:

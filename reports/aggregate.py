@@ -274,14 +274,15 @@ def _ranges(columns: Iterable[Any], numbers: dict) -> list[float | None]:
 
 
 def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
-    """Return test points for each training point, where runs are of different splits of the same points; else 0."""
+    """Return test points for each training point, where runs are of splits that draw both from the same points; else
+    0."""
     found = set(named)
     if len({split for *_, split in found}) < 2:
         return 0.0
     name, scheme, _ = min(found)
     with contextlib.suppress(datasets.UnknownDataset, datasets.DataNotFound, ValueError):
         about = datasets.describe(name, scheme or None)
-        return about.n_test / about.n_train
+        return about.n_test / about.n_train if about.redrawn else 0.0
     return 0.0
 
 

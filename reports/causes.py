@@ -1,6 +1,6 @@
 """Differences from published numbers whose cause is shown by an experiment of this project.
 
-``causes.csv`` names, for rows of a paper's tables, a row of another table here that differs in the supposed cause only.
+``causes.csv`` names, for rows of a paper's tables, a row of another table here that differs in the named settings only.
 The cause of a cell counts as shown if that row reproduces the cell's published number, or agrees with it and could have
 told a number half of the way back to ours: some columns of published numbers are too close together to tell their rows
 apart, not to tell a difference from none. Causes that are only supposed are in the tables' notes, and count nowhere.
@@ -20,25 +20,33 @@ from reports.lists import lines_of
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
-COLUMNS = ("paper", "tables", "method", "shown_by", "row", "cause")
+COLUMNS = ("paper", "tables", "method", "shown_by", "row", "settings", "cause")
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Cause of differing cells of a method, with the table and row that show it. tables: their published numbers."""
+    """Cause of differing cells of a method, with the table and row that show it.
+
+    tables: numbers of the paper's tables; settings: all in which the row's runs differ from those of the paper's table,
+    each with the settings under it.
+    """
 
     paper: str
     tables: tuple[str, ...]
     method: str
     shown_by: str
     row: str
+    settings: tuple[str, ...]
     cause: str
 
 
 @cache
 def load(path: Path = FILE) -> tuple[Cause, ...]:
     """Return every cause. Raises BenchmarkError for an invalid file."""
-    return tuple(Cause(**found) for found, _ in lines_of(path, COLUMNS, several={"tables": None}))
+    return tuple(
+        Cause(**found)
+        for found, _ in lines_of(path, COLUMNS, ("settings",), several={"tables": None, "settings": None})
+    )
 
 
 def shown(

@@ -1,4 +1,4 @@
-"""Accuracy of the best threshold on an uncertainty that separates OOD points from ID points."""
+"""Accuracy of a depth-1 tree's threshold on an uncertainty that separates OOD points from ID points."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
-from reports.aggregate import CellResult, aggregate
+from reports.aggregate import CellResult, _overlap, aggregate
 from reports.captions import ONE_RUN, caption
 from reports.choice import Choice
 from reports.records import Records, recorded
@@ -258,3 +258,11 @@ def test_data_sets_without_runs_on_the_files_at_hand_show_those_of_others(write:
     found = aggregate(both, *recorded(both, "paper", Records(results)))
     assert [list(cell.values.values()) for cell in found.cells[0]] == [[2.0], [7.0]], "never both in one cell"
     assert not found.files
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "share"),
+    [("digits", "", 539 / 1258), ("boston", "gal2016", 51 / 455), ("fashion_mnist", "cinquin2024-pixelwise", 0.0)],
+)
+def test_splits_overlap_where_they_redraw_their_test_points(name: str, scheme: str, share: float) -> None:
+    assert _overlap({(name, scheme, 0), (name, scheme, 1)}) == share and _overlap({(name, scheme, 0)}) == 0.0

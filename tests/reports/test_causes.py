@@ -12,6 +12,7 @@ import pytest
 from benchmarks import tables
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
+from benchmarks.records.config import differences
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports import causes
@@ -35,6 +36,25 @@ def test_each_cause_names_a_table_and_a_row_that_holds_numbers_of_its_method() -
             assert keys & {key for key, cell in cells.items() if cell.method == cause.method}, (cause, number)
 
 
+def test_a_row_that_shows_a_cause_differs_in_nothing_else() -> None:
+    """In the settings that the cause names, and in the sets of an evaluation, which change no other set's numbers."""
+    suite, records = Suite(), Records(ROOT / "results")
+    counted = 0
+    for paper, number in dict.fromkeys((cause.paper, number) for cause in load() for number in cause.tables):
+        table = tables.get(f"{paper}-{number}")
+        cells = aggregate(table, "paper", records).flat
+        of = {cell.published.key: cell for cell in cells if cell.published}
+        for key, cause in shown(cells, paper, number, suite, records).items():
+            dataset, other = of[key].column.cell.dataset, tables.get(cause.shown_by)
+            (row,) = (row for row in other.rows if row.label == cause.row)
+            theirs, ours = (each.row_runs(at, dataset, "paper")[0] for each, at in ((table, of[key].row), (other, row)))
+            for name, *_ in differences(ours, theirs):
+                named = (name == each or name.startswith(f"{each}.") for each in cause.settings)
+                assert name == "evaluation.sets" or any(named), f"{cause.row} on {dataset}: {name} differs too"
+            counted += 1
+    assert counted > 50
+
+
 def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,7 +68,7 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     cells = aggregate(mine, "paper", records).flat
 
     def counted(row: str, number: str = "5", method: str = "MC Dropout") -> int:
-        cause = Cause("pequignot2020", (number,), method, "other", row, "why")
+        cause = Cause("pequignot2020", (number,), method, "other", row, (), "why")
         monkeypatch.setattr(causes, "load", lambda: (cause,))
         return len(shown(cells, "pequignot2020", "5", suite, records))
 
@@ -71,7 +91,7 @@ def test_where_a_column_tells_no_rows_apart_the_difference_is_the_scale(
     other = dataclasses.replace(mine, name="other", rows=(Row("the cause", "MC Dropout", "MFVI"),))
     records, suite = Records(results), FakeSuite(mine, other)
     monkeypatch.setattr(FakeSuite, "table_names", lambda self: list(self.tables), raising=False)
-    cause = Cause("pequignot2020", ("5",), "MC Dropout", "other", "the cause", "why")
+    cause = Cause("pequignot2020", ("5",), "MC Dropout", "other", "the cause", (), "why")
     monkeypatch.setattr(causes, "load", lambda: (cause,))
     near = {name: aggregate(table, "paper", records) for name, table in suite.tables.items()}
     monkeypatch.setattr(causes, "aggregate", lambda table, *_: _narrow(near[table.name]))
@@ -86,7 +106,7 @@ def _narrow(result: TableResult) -> TableResult:
     return dataclasses.replace(result, cells=cells)
 
 
-@pytest.mark.parametrize("text", ["", "paper,tables\n", ",".join(causes.COLUMNS) + "\na,b,c,,e,f\n"])
+@pytest.mark.parametrize("text", ["", "paper,tables\n", ",".join(causes.COLUMNS) + "\na,b,c,,e,,f\n"])
 def test_a_file_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "causes.csv"
     file.write_text(text)
