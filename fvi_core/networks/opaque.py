@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
 from fvi_core.held import BUFFER
 from fvi_core.networks.layers import Parameters, PlacesLayer, apart
@@ -76,7 +79,7 @@ class Opaque(PlacesLayer):
         a = a.expand(*lead, *a.shape[2:])
         if self.vectorised and not self.norms:
             drawn = {k: parameters[self._full(k)].expand(*lead, *s).flatten(0, 1) for k, s in self.own.items()}
-            with plain_attention(True):  # no other attention is vectorised
+            with plain_operations(True):  # no other attention is vectorised
                 return vmap(self._value)(drawn, a.flatten(0, 1)).unflatten(0, lead)
         batch: dict[str, list[Tensor]] = {}
         own = (apart(parameters[name], lead) for name in names)
@@ -139,7 +142,7 @@ class Opaque(PlacesLayer):
             return {k: v.unsqueeze(1).expand(*lead, *v.shape[1:]).flatten(0, 1) for k, v in values.items()}
 
         recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())
-        with plain_attention(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
+        with plain_operations(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
             found = vmap(one)(each(state), each(fixed), a.flatten(0, 1), delta.flatten(0, 1))
         return {self._full(key): value.unflatten(0, lead) for key, value in found.items()}
 
@@ -156,14 +159,63 @@ def plain_recurrence(wanted: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def plain_attention(twice: bool) -> Iterator[None]:
+def plain_operations(twice: bool) -> Iterator[None]:
     """Turn off the pass of nn.TransformerEncoderLayer that reads its layers' parameters, and where values are
-    differentiated ``twice``, or forwards, the attention kernels that cannot be.
+    differentiated ``twice``, or forwards, the kernels of attention and normalisation that cannot be.
     """
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with sdpa_kernel(SDPBackend.MATH) if twice else contextlib.nullcontext():
+        with contextlib.ExitStack() as stack:
+            if twice:
+                stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+                stack.enter_context(PlainNorms())
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+
+
+class PlainNorms(TorchFunctionMode):
+    """Layer and instance normalisation by elementary operations.
+
+    The derivative of a Jacobian or of a forward derivative through PyTorch's own takes mean and deviation as constants.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return PLAIN.get(func, func)(*args, **(kwargs or {}))
+
+
+def _layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    return _affine(_standardised(x, range(-len(shape), 0), eps), weight, bias)
+
+
+def _instance_norm(
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    if not use_input_stats:
+        return F.instance_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    across = (-1, *[1] * (x.dim() - 2))
+    scale, shift = (None if each is None else each.reshape(across) for each in (weight, bias))
+    return _affine(_standardised(x, range(2, x.dim()), eps), scale, shift)
+
+
+def _standardised(x: Tensor, axes: Sequence[int], eps: float) -> Tensor:
+    variance, mean = torch.var_mean(x, tuple(axes), correction=0, keepdim=True)
+    return (x - mean) * torch.rsqrt(variance + eps)
+
+
+def _affine(z: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    z = z if weight is None else z * weight
+    return z if bias is None else z + bias
+
+
+PLAIN: dict[Any, Any] = {F.layer_norm: _layer_norm, F.instance_norm: _instance_norm}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fvi_core.networks.layers import DropoutSite, Masks, ParametricLayer
-from fvi_core.networks.opaque import HERE, Opaque, UnfitModule, plain_attention, plain_recurrence
+from fvi_core.networks.opaque import HERE, Opaque, UnfitModule, plain_operations, plain_recurrence
 
 Apply = Callable[[ParametricLayer, Tensor], Tensor]
 
@@ -95,7 +95,7 @@ class Body:
         forwards = torch._C._are_functorch_transforms_active()
         before, self.now = self.now, Now(apply, dropout, taped, (a.shape[0], samples, a.shape[2]))
         try:
-            with plain_recurrence(forwards and self.recurrent), plain_attention(twice or taped or forwards):
+            with plain_recurrence(forwards and self.recurrent), plain_operations(twice or taped or forwards):
                 rows = a.flatten(0, 2)
                 phi = self.now.apart(self.module(rows if self.tokens is None else rows.to(self.tokens)))
             parametrised = {leaf.name for leaf in self.leaves if isinstance(leaf, ParametricLayer)}
