@@ -40,8 +40,11 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
     block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
     if samples <= block:
         return network(parameters, x)
-    pieces = zip(*(value.split(block, 1) for value in parameters.values()), strict=True)
-    return torch.cat([network(dict(zip(parameters, piece, strict=True)), x) for piece in pieces], 1)
+    pieces = [
+        {name: value if value.shape[1] == 1 else value[:, start : start + block] for name, value in parameters.items()}
+        for start in range(0, samples, block)
+    ]
+    return torch.cat([network(piece, x) for piece in pieces], 1)
 
 
 def rows_at_once(network: Network, samples: int, device: torch.device) -> int:

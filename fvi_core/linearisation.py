@@ -154,6 +154,8 @@ def full_network_moments(
         (layer, a.detach(), delta.detach()) if stop_gradient else (layer, a, delta)
         for (layer, a, _), delta in zip(tape.entries, deltas, strict=True)
     ]
+    if stop_gradient:
+        at = {k: v.detach() for k, v in at.items()}
     std = {k: torch.exp(0.5 * v) for k, v in log_var.items()}
     if covariance == "joint":
         outputs = zip(*(delta.unbind(1) for _, _, delta in layers), strict=True)

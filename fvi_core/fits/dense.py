@@ -138,7 +138,7 @@ class Subnetwork(Dense):
             matrices = {name: diagonal[CURVATURE + name] for name in network.shapes}
             layers = weights(network)
             spread = {k: -from_matrix(layers[k], v) if k in layers else v for k, v in matrices.items()}
-        lowest = torch.full((), -torch.inf, dtype=torch.float64)
+        lowest = torch.full((), -torch.inf, dtype=torch.float64, device=around.fitting.held.device)
         flat = network.flatten({k: v if k in weights(network) else lowest.expand_as(v) for k, v in spread.items()})
         return flat.argsort(descending=True, stable=True)[: self.count].sort().values
 

@@ -63,9 +63,12 @@ class GaussianProcess(Prior):
                     f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found "
                     f"{sorted(unknown)}"
                 )
-            return {
-                k: v.copy_(v.new_tensor(self.parameters[k])) if k in self.parameters else v for k, v in fitted.items()
+            given = {
+                name: values.copy_(values.new_tensor(self.parameters[name]))
+                for name, values in fitted.items()
+                if name in self.parameters
             }
+            return {name: values.to(train.x.device) for name, values in (fitted | given).items()}
         y, variances = train.as_regression(self.alpha_eps)
         fitted, _ = fit_kernel(
             kernel,

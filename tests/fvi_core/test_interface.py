@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import fvi_core as fvi
-from fvi_core import watch
+from fvi_core import blocks, watch
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import UnknownMethod
 from fvi_core.registry import UnknownPart
@@ -37,6 +37,18 @@ def test_a_posterior_of_each_kind_of_module_is_saved_and_loaded(kind, tmp_path):
     assert again.loss == posterior.loss and len(posterior.loss) == 2
     assert again.score(x, labels(12)) == posterior.score(x, labels(12))
     for value, drawn in zip(found.values, posterior.modules(3), strict=True):
+        torch.testing.assert_close(drawn(x), value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["MFVI", "MFVI Ensemble"])
+def test_networks_with_running_statistics_are_drawn_and_predict_many_points(method, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 400)
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    x = table(40)
+    posterior = fvi.fit(net, (x, labels(40)), method, **QUICK, **({"family": {"size": 2}} if "Ens" in method else {}))
+    values = posterior.predict(x, samples=6).values
+    torch.testing.assert_close(values[:, :5], posterior.predict(x[:5], samples=6).values)
+    for drawn, value in zip(posterior.modules(6), values, strict=True):
         torch.testing.assert_close(drawn(x), value, rtol=1e-4, atol=1e-5)
 
 

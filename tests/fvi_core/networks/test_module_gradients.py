@@ -1,4 +1,4 @@
-"""Gradients through Jacobians of modules, against finite differences: of linearised functions and of their variances."""
+"""Gradients through Jacobians of modules against finite differences: of linearised functions, of their variances."""
 
 from __future__ import annotations
 
@@ -78,3 +78,30 @@ def test_variances_of_the_linearised_network(case, covariance):
 
     weights = torch.randn(R * 2 * N * N, dtype=torch.float64)
     check(value, mean, direction)
+
+
+class Own(nn.Module):
+    """A layer with a parameter of its own, which no layer of the package is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(6))
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(x * self.scale)
+
+
+def test_stopped_gradients_reach_no_mean_through_any_module():
+    torch.manual_seed(0)
+    network = ModuleNetwork(lambda: Body(Own(), nn.Linear(6, 8), nn.Tanh()), torch.randn(N, 6))
+    x = torch.randn(R, N, 6, dtype=torch.float64)
+    start = network.init(Streams(list(range(R)), dtype=torch.float64))
+    mean = {name: value.double().requires_grad_() for name, value in start.items()}
+    log_var = {name: torch.full_like(value, -1.0).detach().requires_grad_() for name, value in mean.items()}
+    _, variance = full_network_moments(network, mean, log_var, x, "diagonal", stop_gradient=True)
+    found = torch.autograd.grad(variance.sum(), [*mean.values(), *log_var.values()], allow_unused=True)
+    assert all(each is None or not each.any() for each in found[: len(mean)])
+    assert all(each is not None and each.any() for each in found[len(mean) :])
