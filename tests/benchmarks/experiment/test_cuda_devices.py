@@ -40,6 +40,7 @@ SHOWN = {
     "rudner2022-1": "fashion_mnist",
     "rudner2022-2": "cifar10",
     "cinquin2024-2": "mnist",
+    "cinquin2024-figure-6": "cinquin_1d",
     "dirichlet2022-11": "cifar10",
     "retinopathy": "eyepacs",
 }
