@@ -141,9 +141,9 @@ def command(tmp_path: Path, *arguments: str) -> subprocess.Popen:
 
 
 def until(condition) -> None:
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 180
     while not condition():
-        assert time.monotonic() < limit, "waited a minute in vain"
+        assert time.monotonic() < limit, "waited three minutes in vain"
         time.sleep(0.02)
 
 
