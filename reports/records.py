@@ -138,7 +138,9 @@ class Records:
 
     def _file(self, config: RunConfig) -> str:
         file = self.store.file(config)
-        other = isinstance(self.store, OtherFiles) and file not in self._files and self.store.substitute(config)
+        if file in self._files or not isinstance(self.store, OtherFiles):
+            return file
+        other = self.store.substitute(config)
         return "/".join(other.parts[-3:]) if other else file
 
     def curves(self, run: Recorded) -> Mapping[str, Any]:

@@ -12,24 +12,24 @@ from benchmarks.tables.spec import Cell, Column, Row
 
 EPOCHS = 2000
 _LONG: Parts = {"training": {"epochs": EPOCHS, "early_stopping": None}}
-_CHOSEN = "chosen candidate"
-_STOPS = {"lowest validation loss": {}, f"{EPOCHS:,} epochs": _LONG}
+_LAST = f"{EPOCHS:,} epochs"
+_STOPS = {"lowest validation loss": {}, _LAST: _LONG}
+_CHOSEN = "chosen candidate, "
+_VARIANTS = [f"{points}, {stop}" for points in ("box", "box and batch") for stop in _STOPS]
 ROWS = tuple(
-    Row(f"GFSVI, {points}, {stop}", "GFSVI", "GFSVI", f"{points}, {stop}")
-    for points in ("box", "box and batch", f"{_CHOSEN}, box and batch")
-    for stop in _STOPS
-    if stop != "lowest validation loss" or not points.startswith(_CHOSEN)
+    Row(f"GFSVI, {variant}", "GFSVI", "GFSVI", variant) for variant in (*_VARIANTS, f"{_CHOSEN}box and batch, {_LAST}")
 )
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the first candidate of table 1, or the chosen one, with the measurement points of FVI or as long as the
     row says."""
-    *chosen, points, stop = row.variant.split(", ", row.variant.startswith(_CHOSEN) + 1)
+    chosen = row.variant.startswith(_CHOSEN)
     found = cinquin.recipe(row, dataset, protocol) if chosen else candidate("GFSVI", "rbf", dataset, protocol)
     first = cinquin.with_songs(found, dataset)
     if first is None:
         return None
+    points, stop = row.variant.removeprefix(_CHOSEN).split(", ", 1)
     parts = merge(first.parts, _STOPS[stop] if protocol == "paper" else {})
     if points == "box and batch":
         parts["context"] = settings("FBNN", protocol)["context"]

@@ -20,15 +20,16 @@ NOISES = {"noise from .01": 0.01, "noise from .005": 0.005, "noise from .001": 0
 STARTS = tuple(
     Row(f"{label}, {name}", label, METHODS[label], name) for label in ("GFSVI", "TFSVI", "GP") for name in NOISES
 )
-STEPS = {f"{steps:,} steps": steps for steps in (100, 200, 300, 400, 800)}
-LENGTHS = tuple(Row(f"VIP, {name}", "VIP", "VIP", name) for name in STEPS)
-FEW = {f"{steps} steps": steps for steps in (50, 100, 200, 300)}
-SHORTER = tuple(
-    Row(f"{label}, {name}", label, METHODS[label], name)
-    for label, lengths in (("GFSVI", (50, 100)), ("TFSVI", (50, 100)), ("VIP", (100, 200, 300)))
-    for name in FEW
-    if FEW[name] in lengths
-)
+STEPS = {f"{steps} steps": steps for steps in (50, 100, 200, 300, 400, 800)}
+
+
+def _after(label: str, *lengths: int) -> tuple[Row, ...]:
+    names = (f"{steps} steps" for steps in lengths)
+    return tuple(Row(f"{label}, {name}", label, METHODS[label], name) for name in names)
+
+
+LENGTHS = _after("VIP", 100, 200, 300, 400, 800)
+SHORTER = (*_after("GFSVI", 50, 100), *_after("TFSVI", 50, 100), *_after("VIP", 100, 200, 300))
 HELD = "noise held"
 FIXED = tuple(Row(f"{label}, {HELD}", label, METHODS[label], HELD) for label in ("GFSVI", "VIP"))
 SCALED = "scaled"
@@ -126,7 +127,7 @@ def held_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 def shorter_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the table's row after fewer steps."""
     found = recipe(row, dataset, protocol)
-    return found if protocol == "smoke" else found.with_parts({"training": {"epochs": FEW[row.variant]}})
+    return found if protocol == "smoke" else found.with_parts({"training": {"epochs": STEPS[row.variant]}})
 
 
 _COLUMNS = tuple(

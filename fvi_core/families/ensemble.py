@@ -84,11 +84,11 @@ class Ensemble(Family):
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         members, own, each = self._drawn_from(parameters, samples, streams)
         drawn = self.member.weights(network, members, each, own)
-        count = max(value.shape[1] for value in drawn.values())
-        whole = {
-            name: value.expand(-1, count, *value.shape[2:]) for name, value in drawn.items()
-        }  # statistics have one
-        return {name: value.unflatten(0, (-1, self.size)).flatten(1, 2) for name, value in whole.items()}
+        count = max(value.shape[1] for value in drawn.values())  # running statistics have one for all draws
+        return {
+            name: value.expand(-1, count, *value.shape[2:]).unflatten(0, (-1, self.size)).flatten(1, 2)
+            for name, value in drawn.items()
+        }
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         members, own, each = self._drawn_from(parameters, samples, streams)

@@ -63,12 +63,9 @@ class GaussianProcess(Prior):
                     f"prior 'gaussian_process': kernel {self.kernel['name']!r} has {sorted(fitted)}, found "
                     f"{sorted(unknown)}"
                 )
-            given = {
-                name: values.copy_(values.new_tensor(self.parameters[name]))
-                for name, values in fitted.items()
-                if name in self.parameters
-            }
-            return {name: values.to(train.x.device) for name, values in (fitted | given).items()}
+            for name, values in self.parameters.items():
+                fitted[name].copy_(fitted[name].new_tensor(values))
+            return {name: values.to(train.x.device) for name, values in fitted.items()}
         y, variances = train.as_regression(self.alpha_eps)
         fitted, _ = fit_kernel(
             kernel,
