@@ -35,7 +35,7 @@ from reports.figures.options import COLUMN, PAGE, Options
 __all__ = ["COLUMN", "PAGE", "plt"]
 T = TypeVar("T")
 SCREEN = 110
-DIGITS = re.compile(rb"(\.\d\d)\d+")
+DIGITS = re.compile(rb"(?<=\.\d\d)\d+")
 UNDATED = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 FONT_SIZE = 8.0  # points; others are relative to it
 UNDER = 0.75  # relative size of the letters under a figure
@@ -276,6 +276,9 @@ def save(figure: Canvas, files: Sequence[Path]) -> None:
     for ticks in (ticks for axis in figure.axes for ticks in (axis.xaxis, axis.yaxis)):
         if not ticks.get_label_text():
             ticks.set_label_coords(0, 0)  # else matplotlib measures all ticks to place a label that is empty
+        side = {"x": "bottom", "y": "left"}[ticks.axis_name]
+        if ticks.get_tick_params().get(f"label{side}", True):
+            ticks.axes.spines[side].set_in_layout(False)  # the labels reach further, and ticks are measured once
     with plt.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)  # matplotlib would lay it out once more, without the place of the legend
         for file in files:
@@ -296,5 +299,5 @@ def _write(figure: Canvas, file: Path, engine: LayoutEngine) -> None:
         figure.savefig(drawn, format=form, metadata=UNDATED.get(file.suffix, {}), dpi=dpi)
         data = drawn.getvalue()
         if form == "svg":  # hundredths of a point are finer than any screen or printer
-            data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(rb"\1", path[0]), data)
+            data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(b"", path[0]), data)
         file.write_bytes(data)
