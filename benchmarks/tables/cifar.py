@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.recipes import Parts, Recipe, layered
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
+from benchmarks.tables.spec import Row, Table, column
 
 PAPER, DATASET = "rudner2022", "cifar10"
 ROWS = (
@@ -103,11 +103,10 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Train on all training images, cropped and flipped; evaluate on SVHN's test images and CIFAR-10-C at
     severity 2.
     """
-    seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
     samples = 2 if protocol == "smoke" else 20 if row.made_by == "VOGN" else 10
     corrupted = f"{DATASET}_c-2"
     sets = ("test", "ood-svhn", cifar_short.some(corrupted) if protocol == "short" else corrupted)
-    return Recipe(_parts(row, protocol), seeds, PAPER, samples=samples, sets=sets)
+    return Recipe(_parts(row, protocol), seeds(_SEEDS[protocol]), PAPER, samples=samples, sets=sets)
 
 
 REDUCTIONS = {
@@ -122,16 +121,11 @@ REDUCTIONS = {
 }
 
 
-def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, published: str = "") -> Column:
-    target = Cell(DATASET, condition, published or metric)
-    return Column(Cell(DATASET, condition, metric), label, target, scale, 3 if scale == 1.0 else 2)
-
-
 _COLUMNS = (
-    _column("accuracy", "accuracy %", scale=100),
-    _column("ece_10", "ECE", published="ece"),
-    _column("ood_auroc", "AUROC % SVHN", "ood=svhn", 100),
-    _column("accuracy", "accuracy % CIFAR-10-C", f"shift={DATASET}_c;severity=2", 100),
+    column(DATASET, "accuracy", "accuracy %", "", 100, 2),
+    column(DATASET, "ece_10", "ECE", published="ece"),
+    column(DATASET, "ood_auroc", "AUROC % SVHN", "ood=svhn", 100, 2),
+    column(DATASET, "accuracy", "accuracy % CIFAR-10-C", f"shift={DATASET}_c;severity=2", 100, 2),
 )
 POINTS = {"40": 4, "160": 1}
 """Numbers of context points, and the divisor of the paper's."""
@@ -150,7 +144,6 @@ TABLES = (
         ROWS,
         _COLUMNS,
         recipe,
-        protocols=("paper", "short", "smoke"),
         paper=PAPER,
         number="2",
         aliases=("cifar10",),
@@ -164,7 +157,6 @@ TABLES = (
         _COLUMNS,
         points_recipe,
         protocols=("short", "smoke"),
-        default_protocol="short",
         reductions=REDUCTIONS,
     ),
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from benchmarks.records import published
 from benchmarks.tables import cifar_short, rotated_mnist
-from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.rotated_mnist import TITLES, shifted
 from benchmarks.tables.spec import Column, Row, Table
 
@@ -65,9 +65,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Train on all training images, cropped and flipped. Prediction: 10 draws, or the members."""
     if protocol == "short" and dataset != "cifar10":
         return None
-    parts, seeds = _parts(row, dataset), _SEEDS[protocol]
+    parts, count = _parts(row, dataset), _SEEDS[protocol]
     if row.variant:
-        parts, seeds = layered(parts, {"training.samples": DRAWS}), min(seeds, 3)
+        parts, count = layered(parts, {"training.samples": DRAWS}), min(count, 3)
     if protocol == "short":
         parts = cifar_short.shortened(parts)
     if protocol == "smoke":
@@ -77,8 +77,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
     sets = ("test", *(map(cifar_short.some, shifted_sets) if protocol == "short" else shifted_sets))
-    replicates = tuple((0, seed) for seed in range(seeds))
-    return Recipe(parts, replicates, PAPER, samples=min(samples, 4) if protocol == "smoke" else samples, sets=sets)
+    samples = min(samples, 4) if protocol == "smoke" else samples
+    return Recipe(parts, seeds(count), PAPER, samples=samples, sets=sets)
 
 
 REDUCTIONS = {

@@ -6,7 +6,6 @@ score, and ``python -m benchmarks select`` writes the choices that table ``cinqu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.tables.choices import chosen
@@ -23,7 +22,7 @@ from benchmarks.tables.cinquin_candidates import (
     labels,
 )
 from benchmarks.tables.recipes import Recipe
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table
 
 NAME, SELECTION = "cinquin2024-1", "cinquin2024-1-selection"
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht", "wave", "denmark")
@@ -92,7 +91,7 @@ def _table(
     metric: str,
     published: str,
     condition: str = "",
-    make: Callable[[Row, str, str], Recipe | None] = recipe,
+    make: Make = recipe,
 ) -> Table:
     columns = tuple(Column(Cell(d, condition, metric), d, Cell(d, "", published)) for d in SETS)
     return Table(
@@ -115,7 +114,7 @@ def beside(
     title: str,
     rows: tuple[Row, ...],
     columns: tuple[Column, ...],
-    make: Callable[[Row, str, str], Recipe | None],
+    make: Make,
     smoke: str = "5 steps, 2 folds",
 ) -> Table:
     """Return table ``-<number>-<suffix>``, whose rows stand beside the numbers of the paper's table ``number``."""
@@ -138,7 +137,7 @@ def varied(
     title: str,
     rows: tuple[Row, ...],
     sets: tuple[str, ...],
-    make: Callable[[Row, str, str], Recipe | None],
+    make: Make,
 ) -> tuple[Table, ...]:
     """Tables ``-1-<suffix>``, ``-6-<suffix>`` and ``-4-<suffix>`` of rows that vary rows of tables 1, 6 and 4, beside
     the same numbers; the last of the small sets."""

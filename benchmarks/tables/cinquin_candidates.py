@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.recipes import Parts, Recipe, layered, merge
+from benchmarks.tables.recipes import Parts, Recipe, folds, layered, merge
 
 PAPER = "cinquin2024"
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
@@ -161,8 +161,7 @@ def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | N
         fewer = {"GFSVI": "prior", "FBNN": "prior", "GWI": "family"}
         steps = {f"{fewer[method]}.fit_steps": 5} if method in fewer else {}
         parts = layered(parts, {"training.epochs": 5}, steps)
-    folds = tuple((fold, fold) for fold in range(2 if protocol == "smoke" else 5))
-    return Recipe(parts, folds, PAPER, samples=100, sets=("test", "validation"))
+    return Recipe(parts, folds(2 if protocol == "smoke" else 5), PAPER, samples=100, sets=("test", "validation"))
 
 
 def compared(method: str, label: str | None, dataset: str, protocol: str) -> Recipe | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from benchmarks.tables import cinquin_images
 from benchmarks.tables.cinquin import METHODS, METRIC
 from benchmarks.tables.cinquin_candidates import CANDIDATES, PAPER, settings
-from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.recipes import Parts, Recipe, folds, merge
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 LABELS = ("GFSVI", "TFSVI", "MFVI")
 STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 PASSES = (1, 2, 4, 8)
+_FOLDS = {"paper": 5, "short": 2, "smoke": 1}
 _SEEDS = {"paper": 3, "short": 1, "smoke": 1}
+_SETS = ("test", "validation")
 
 
 def _rows(lengths: tuple[int, ...], unit: str) -> tuple[Row, ...]:
@@ -34,9 +36,8 @@ def _boston(row: Row, dataset: str, protocol: str) -> Recipe:
     parts = merge(settings(row.made_by, "short"), next(iter(CANDIDATES["short"].get(row.made_by, {"": {}}).values())))
     if protocol == "smoke" and row.made_by == "GFSVI":
         parts = merge(parts, {"prior": {"fit_steps": 5}})
-    folds = tuple((fold, fold) for fold in range({"paper": 5, "short": 2, "smoke": 1}[protocol]))
     parts = merge(parts, _length(row, STEPS, protocol))
-    return Recipe(parts, folds, PAPER, samples=100, sets=("test", "validation"))
+    return Recipe(parts, folds(_FOLDS[protocol]), PAPER, samples=100, sets=_SETS)
 
 
 def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -44,11 +45,9 @@ def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
     context = "kmnist" if row.made_by in cinquin_images.METHODS.values() else ""
     asked = Row(row.label, method=row.method, variant=context)
     found = cinquin_images.recipe(asked, dataset, "smoke" if protocol == "smoke" else "paper")
-    seeds = tuple((seed, seed) for seed in range(_SEEDS[protocol]))
     parts = merge(found.parts, _length(row, PASSES, protocol))
-    return Recipe(
-        parts, seeds, cinquin_images.SCHEME, samples=2 if protocol == "smoke" else 20, sets=("test", "validation")
-    )
+    samples = 2 if protocol == "smoke" else 20
+    return Recipe(parts, folds(_SEEDS[protocol]), cinquin_images.SCHEME, samples=samples, sets=_SETS)
 
 
 TABLES = (

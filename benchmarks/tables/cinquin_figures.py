@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.tables import toys
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 DATA = "cinquin_1d"
@@ -133,11 +133,10 @@ def _table(number: str) -> Table:
         parts = merge(merge(parts, by_variant.get(row.variant, {})), {"training": {"epochs": epochs}})
         if protocol == "smoke":
             parts = merge(parts, {"training": {"samples": min(10, parts["training"]["samples"])}})
-        seeds = tuple((0, seed) for seed in range(SEEDS[protocol]))
         samples = 50 if protocol == "smoke" else DRAWN.get(number, 200)
         sets = EVALUATED.get(number, ("test", "grid"))
         beside = None if row.method == "GP" else ReferenceRequest("grid", exact=True)  # which is exact itself
-        return Recipe(parts, seeds, samples=samples, sets=sets, reference=beside)
+        return Recipe(parts, seeds(SEEDS[protocol]), samples=samples, sets=sets, reference=beside)
 
     return Table(
         f"cinquin2024-figure-{number}",

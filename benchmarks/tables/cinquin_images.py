@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from benchmarks.tables.cinquin_candidates import MARGIN
-from benchmarks.tables.recipes import Parts, Recipe, layered
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.recipes import Parts, Recipe, folds, layered
+from benchmarks.tables.spec import Cell, Column, Row, Table, column
 
 PAPER, SCHEME = "cinquin2024", "cinquin2024-pixelwise"
 PARTNERS = {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}
@@ -98,8 +98,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     partner's images.
     """
     sets = ("test", f"ood-{PARTNERS[dataset]}", *(_ROTATIONS if protocol == "paper" else ()))
-    replicates = tuple((seed, seed) for seed in range(_SEEDS[protocol]))
-    return Recipe(_parts(row, dataset, protocol), replicates, SCHEME, samples=_SAMPLES[protocol], sets=sets)
+    return Recipe(
+        _parts(row, dataset, protocol), folds(_SEEDS[protocol]), SCHEME, samples=_SAMPLES[protocol], sets=sets
+    )
 
 
 def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -125,14 +126,12 @@ def _short(seeds: str, but: str, rows: tuple[Row, ...]) -> str:
 
 
 def _columns(dataset: str, name: str) -> tuple[Column, ...]:
-    def column(metric: str, label: str, condition: str = "", published: str = "") -> Column:
-        return Column(Cell(dataset, condition, metric), f"{name} {label}", Cell(dataset, "", published or metric))
-
+    ood = Cell(dataset, f"ood={PARTNERS[dataset]}", "ood_accuracy")
     return (
-        column("expected_log_likelihood", "expected LL"),
-        column("accuracy", "accuracy"),
-        column("ece_10", "ECE", "", "ece"),
-        column("ood_accuracy", "OOD accuracy", f"ood={PARTNERS[dataset]}"),
+        column(dataset, "expected_log_likelihood", f"{name} expected LL"),
+        column(dataset, "accuracy", f"{name} accuracy"),
+        column(dataset, "ece_10", f"{name} ECE", published="ece"),
+        Column(ood, f"{name} OOD accuracy", Cell(dataset, "", "ood_accuracy")),
     )
 
 
@@ -160,7 +159,7 @@ TABLES = (
         "Predictive entropy of turned images (figure 13)",
         _TURNED_ROWS,
         tuple(
-            Column(Cell(dataset, f"shift=rotation;angle={angle}", "predictive_entropy"), f"{name} {angle}°")
+            column(dataset, "predictive_entropy", f"{name} {angle}°", f"shift=rotation;angle={angle}")
             for dataset, name in (("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST"))
             for angle in ANGLES
         ),

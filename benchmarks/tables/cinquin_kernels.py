@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.tables.cinquin import NAME, varied
@@ -17,7 +16,7 @@ from benchmarks.tables.cinquin_candidates import (
     with_evidence,
 )
 from benchmarks.tables.recipes import Recipe
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table
 
 ROWS = tuple(
     Row(f"{name}, {label}", name, name, label) for name in PROCESSES for label in (*CANDIDATES["paper"][name], *BESIDE)
@@ -57,7 +56,7 @@ def _validation(
     suffix: str,
     title: str,
     metric: str,
-    make: Callable[[Row, str, str], Recipe | None],
+    make: Make,
     methods: tuple[str, ...] = PROCESSES,
 ) -> Table:
     return Table(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.tables.cinquin import PAPER, beside
-from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 NAME, DATA = "cinquin2024-3", "gulf_drifters"
@@ -95,8 +95,7 @@ def raw_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         parts = layered(parts, {"training.epochs": STEPS[row.variant]})
     if protocol == "smoke":
         parts = layered(parts, {"training.epochs": 5}, {"prior.fit_steps": 5} if row.made_by == "GFSVI" else {})
-    seeds = tuple((0, seed) for seed in range(2 if protocol == "smoke" else 5))
-    return Recipe(parts, seeds, samples=100, sets=("test", "grid"))
+    return Recipe(parts, seeds(2 if protocol == "smoke" else 5), samples=100, sets=("test", "grid"))
 
 
 def _later(method: str) -> Parts:

@@ -12,7 +12,7 @@ from functools import partial
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
 from benchmarks.tables.cinquin_readings import collapsed
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, make_configs, merge
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 NAME, METRIC, SQUARED = "cinquin2024-7", "wasserstein2", "wasserstein2_squared"
@@ -51,8 +51,8 @@ def own_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     if smoke:
         fewer = {} if row.made_by == "Sparse GP" else {"prior": {"fit_steps": 5}}
         parts = merge(parts, {"training": {"epochs": 5, "samples": 1 if row.made_by == "GFSVI" else 5}} | fewer)
-    folds = tuple((fold, fold) for fold in range(2 if smoke else 5))
-    return Recipe(parts, folds, PAPER, samples=20 if smoke else 1000, reference=ReferenceRequest(exact=True))
+    count, samples = (2, 20) if smoke else (5, 1000)
+    return Recipe(parts, folds(count), PAPER, samples=samples, reference=ReferenceRequest(exact=True))
 
 
 def _later(method: str, protocol: str) -> Parts:

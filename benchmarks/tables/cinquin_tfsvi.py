@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.tables import cinquin, toys
 from benchmarks.tables.cinquin_candidates import SMALL, candidate, made
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
@@ -67,9 +67,8 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     changes = PRIORS.get(row.variant, {})
     follows = changes.get("prior", {}).get("features") == "current"
     reference = None if follows else ReferenceRequest(exact=True)
-    seeds = tuple((0, seed) for seed in range(5 if protocol == "paper" else 1))
-    samples = 50 if protocol == "smoke" else 200
-    return Recipe(merge(parts, changes), seeds, samples=samples, sets=("test", "grid"), reference=reference)
+    count, samples = 5 if protocol == "paper" else 1, 50 if protocol == "smoke" else 200
+    return Recipe(merge(parts, changes), seeds(count), samples=samples, sets=("test", "grid"), reference=reference)
 
 
 def _rows(labels: dict[str, Parts], published: str | None = None) -> tuple[Row, ...]:
@@ -90,7 +89,6 @@ DIVERGENCES = Table(
     _columns("boston"),
     divergence_recipe,
     protocols=("short", "smoke"),
-    default_protocol="short",
     reductions=cinquin.REDUCTIONS,
 )
 FEATURES = Table(

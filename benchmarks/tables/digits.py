@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.tables.recipes import Parts, Recipe, layered
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
+from benchmarks.tables.spec import Row, Table, column
 
 METHODS = (
     "MAP",
@@ -58,11 +58,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     parts = layered(_COMMON, _OWN.get(row.made_by, {}))
     if protocol == "smoke":
         parts = layered(parts, {"training.epochs": 2}, {"prior.fit_steps": 5} if row.made_by == "GFSVI" else {})
-    seeds = 2 if protocol == "smoke" else 5
+    count, samples = (2, 10) if protocol == "smoke" else (5, 50)
     sets = ("test", "ood-photos", *(f"rotation-{angle}" for angle in ANGLES))
-    return Recipe(
-        parts, tuple((0, seed) for seed in range(seeds)), samples=10 if protocol == "smoke" else 50, sets=sets
-    )
+    return Recipe(parts, seeds(count), samples=samples, sets=sets)
 
 
 def temperature_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -71,19 +69,15 @@ def temperature_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(recipe(row, dataset, protocol), scheme="validation", sets=sets)
 
 
-def column(metric: str, label: str, condition: str = "", scale: float = 1.0, digits: int = 3) -> Column:
-    return Column(Cell("digits", condition, metric), label, scale=scale, digits=digits)
-
-
 COLUMNS = (
-    column("accuracy", "accuracy %", scale=100, digits=1),
-    column("nll", "NLL"),
-    column("ece", "ECE"),
-    column("aurc", "AURC"),
-    column("accuracy", "accuracy % at 45°", "shift=rotation;angle=45", 100, 1),
-    column("nll", "NLL at 45°", "shift=rotation;angle=45"),
-    column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
-    column("training_seconds", "seconds", digits=1),
+    column("digits", "accuracy", "accuracy %", scale=100, digits=1),
+    column("digits", "nll", "NLL"),
+    column("digits", "ece", "ECE"),
+    column("digits", "aurc", "AURC"),
+    column("digits", "accuracy", "accuracy % at 45°", "shift=rotation;angle=45", 100, 1),
+    column("digits", "nll", "NLL at 45°", "shift=rotation;angle=45"),
+    column("digits", "ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
+    column("digits", "training_seconds", "seconds", digits=1),
 )
 TABLE = Table(
     "digits",
@@ -111,13 +105,13 @@ TABLES = (
         TEMPERED,
         (
             *COLUMNS[:3],
-            column("classwise_ece", "classwise ECE", digits=4),
-            column("top_label_ece", "top-label ECE"),
-            column("nll", "NLL at 45°", "shift=rotation;angle=45"),
-            column("ece", "ECE at 45°", "shift=rotation;angle=45"),
-            column("ood_auroc", "AUROC % by entropy", "ood=photos;score=predictive_entropy", 100, 1),
-            column("ood_auroc", "AUROC % by MSP", "ood=photos;score=msp", 100, 1),
-            column("ood_auroc", "AUROC % by energy", "ood=photos;score=energy", 100, 1),
+            column("digits", "classwise_ece", "classwise ECE", digits=4),
+            column("digits", "top_label_ece", "top-label ECE"),
+            column("digits", "nll", "NLL at 45°", "shift=rotation;angle=45"),
+            column("digits", "ece", "ECE at 45°", "shift=rotation;angle=45"),
+            column("digits", "ood_auroc", "AUROC % by entropy", "ood=photos;score=predictive_entropy", 100, 1),
+            column("digits", "ood_auroc", "AUROC % by MSP", "ood=photos;score=msp", 100, 1),
+            column("digits", "ood_auroc", "AUROC % by energy", "ood=photos;score=energy", 100, 1),
         ),
         temperature_recipe,
         protocols=("paper", "smoke"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.recipes import Parts, Recipe, layered
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
+from benchmarks.tables.spec import Column, Row, Table, column
 
 PAPER = "rudner2022"
 ROWS = (
@@ -113,8 +113,8 @@ def _parts(row: Row, protocol: str) -> Parts:
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Train on all training images; runs on MNIST differ only in data and evaluation sets."""
     others = ("ood-mnist", "ood-notmnist") if dataset == "fashion_mnist" else (f"rotation-{angle}" for angle in ANGLES)
-    seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
-    return Recipe(_parts(row, protocol), seeds, PAPER, samples=2 if protocol == "smoke" else 10, sets=("test", *others))
+    samples = 2 if protocol == "smoke" else 10
+    return Recipe(_parts(row, protocol), seeds(_SEEDS[protocol]), PAPER, samples=samples, sets=("test", *others))
 
 
 REDUCTIONS = {
@@ -129,13 +129,8 @@ REDUCTIONS = {
 }
 
 
-def _column(metric: str, label: str, condition: str = "", scale: float = 1.0, published: str = "") -> Column:
-    target = Cell("fashion_mnist", condition, published or metric)
-    return Column(Cell("fashion_mnist", condition, metric), label, target, scale, 3 if scale == 1.0 else 2)
-
-
 def _by_angle(metric: str) -> tuple[Column, ...]:
-    return tuple(Column(Cell("mnist", f"shift=rotation;angle={angle}", metric), f"{angle}°") for angle in ANGLES)
+    return tuple(column("mnist", metric, f"{angle}°", f"shift=rotation;angle={angle}") for angle in ANGLES)
 
 
 TABLES = (
@@ -144,10 +139,10 @@ TABLES = (
         "FashionMNIST: accuracy, calibration, out-of-distribution detection",
         ROWS,
         (
-            _column("accuracy", "accuracy %", scale=100),
-            _column("ece_10", "ECE", published="ece"),
-            _column("ood_auroc", "AUROC % MNIST", "ood=mnist", 100),
-            _column("ood_auroc", "AUROC % NotMNIST", "ood=not_mnist", 100),
+            column("fashion_mnist", "accuracy", "accuracy %", "", 100, 2),
+            column("fashion_mnist", "ece_10", "ECE", published="ece"),
+            column("fashion_mnist", "ood_auroc", "AUROC % MNIST", "ood=mnist", 100, 2),
+            column("fashion_mnist", "ood_auroc", "AUROC % NotMNIST", "ood=not_mnist", 100, 2),
         ),
         recipe,
         paper=PAPER,

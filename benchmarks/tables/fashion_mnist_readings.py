@@ -9,7 +9,7 @@ from dataclasses import replace
 from benchmarks.tables import fashion_mnist
 from benchmarks.tables.fashion_mnist import PAPER
 from benchmarks.tables.recipes import Parts, Recipe
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.spec import Row, Table, column
 
 MEAN_FIELD: Parts = {"name": "mean_field", "log_var_init": [-10.0, -8.0]}
 ALL_LAYERS: Parts = {"family": MEAN_FIELD, "divergence": {"jacobian": "full", "stop_gradient": True}}
@@ -137,10 +137,9 @@ TABLES = (
         f"{PAPER}-1-readings",
         "FashionMNIST: FSVI by what is read of paper and codes",
         ROWS,
-        (*fashion_mnist.TABLES[0].columns, Column(Cell("fashion_mnist", "", "nll"), "NLL")),
+        (*fashion_mnist.TABLES[0].columns, column("fashion_mnist", "nll", "NLL")),
         fsvi_recipe,
         protocols=("short", "smoke"),
-        default_protocol="short",
         reductions=fashion_mnist.REDUCTIONS,
     ),
     *(_baselines(suffix, *setting) for suffix, setting in UNPRINTED.items()),

@@ -72,10 +72,9 @@ def plans(tables: Iterable[Table]) -> Iterator[tuple[Place, list[RunConfig]]]:
     """Yield the runs of every row of the tables on every data set, where there are any."""
     for table in tables:
         for protocol in (each for each in table.protocols if each in PROTOCOLS):
-            for row in table.rows:
-                for dataset in table.datasets:
-                    if runs := table.row_runs(row, dataset, protocol):
-                        yield Place(table.name, protocol, row.label, dataset), runs
+            for row, dataset, runs in table.plans(protocol):
+                if runs:
+                    yield Place(table.name, protocol, row.label, dataset), runs
 
 
 def manifest(plans: Iterable[tuple[Place, list[RunConfig]]]) -> Manifest:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.recipes import Parts, Recipe, layered
+from benchmarks.tables.recipes import Parts, Recipe, folds, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
@@ -94,8 +94,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         return None
     splits = {"paper": 5 if dataset in LARGE else 10, "short": 3, "smoke": 2}[protocol]
     samples = {"paper": 1000, "short": 1000, "smoke": 100}[protocol]
-    replicates = tuple((i, i) for i in range(splits))
-    return Recipe(settings(row, dataset, protocol), replicates, PAPER, samples=samples)
+    return Recipe(settings(row, dataset, protocol), folds(splits), PAPER, samples=samples)
 
 
 def _readings(n_total: int) -> dict[str, Parts]:

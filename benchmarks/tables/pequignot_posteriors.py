@@ -4,14 +4,13 @@ figures 2 to 5: epistemic uncertainty on training, test and uniform inputs, expe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
 from benchmarks.tables.recipes import EntropyRequest, Parts, Recipe, make_configs, merge
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table
 
 SCHEME = "pequignot2020-1"
 NOISE = {"boston": 2.5, "concrete": 4.5, "energy": 1.4, "wine": 0.5, "yacht": 1.4}
@@ -81,7 +80,7 @@ def _table(
     rows: tuple[Row, ...],
     columns: tuple[Column, ...],
     reading: str = "",
-    make: Callable[[Row, str, str], Recipe] = recipe,
+    make: Make = recipe,
     protocols: tuple[str, ...] = Table.protocols,
 ) -> Table:
     return Table(
@@ -157,7 +156,7 @@ def _figure(
     number: str,
     title: str,
     rows: tuple[Row, ...],
-    make: Callable[[Row, str, str], Recipe | None],
+    make: Make,
 ) -> Table:
     columns = tuple(
         Column(Cell(dataset, condition, "epistemic_entropy"), f"{dataset} {label}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.digits import column
-from benchmarks.tables.recipes import Recipe, merge
-from benchmarks.tables.spec import Row, Table
+from benchmarks.tables.recipes import Recipe, merge, seeds
+from benchmarks.tables.spec import Row, Table, column
 
 METHODS, PRECISIONS = ("MAP", "FSVI"), ("float32", "bfloat16")
 ROWS = tuple(Row(f"{method} ({precision})", None, method, precision) for method in METHODS for precision in PRECISIONS)
@@ -28,8 +27,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     }
     if row.made_by == "FSVI":
         parts = merge(parts, {"context": {"name": "random_monochrome", "points": 32}})
-    seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
-    return Recipe(parts, seeds, samples=10, sets=("test", "ood-photos"))
+    return Recipe(parts, seeds(_SEEDS[protocol]), samples=10, sets=("test", "ood-photos"))
 
 
 TABLE = Table(
@@ -37,11 +35,11 @@ TABLE = Table(
     "A narrow residual network on 8x8 digits, products and convolutions in float32 or in bfloat16",
     ROWS,
     (
-        column("accuracy", "accuracy %", scale=100, digits=2),
-        column("nll", "NLL"),
-        column("ece", "ECE"),
-        column("ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
-        column("training_seconds", "seconds", digits=1),
+        column("digits", "accuracy", "accuracy %", scale=100, digits=2),
+        column("digits", "nll", "NLL"),
+        column("digits", "ece", "ECE"),
+        column("digits", "ood_auroc", "AUROC % photographs", "ood=photos", 100, 1),
+        column("digits", "training_seconds", "seconds", digits=1),
     ),
     recipe,
     protocols=("paper", "smoke"),

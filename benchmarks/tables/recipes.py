@@ -95,6 +95,16 @@ class Recipe:
         return replace(self, parts=merge(self.parts, changes))
 
 
+def seeds(count: int) -> tuple[tuple[int, int], ...]:
+    """Return the replicates of so many seeds on the first split."""
+    return tuple((0, seed) for seed in range(count))
+
+
+def folds(count: int) -> tuple[tuple[int, int], ...]:
+    """Return the replicates of so many splits, each with a seed of its own."""
+    return tuple((i, i) for i in range(count))
+
+
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
     """Return the full configurations of a recipe's runs.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benchmarks.tables import retina, retina_mnist, retinopathy
 from benchmarks.tables.recipes import Parts, Recipe, merge
-from benchmarks.tables.spec import OWN, Cell, Column, Row, Table
+from benchmarks.tables.spec import Cell, Column, Row, Table
 
 _RETINA_KL = retina.function_space(retina.COUNTRY)
 _NARROW: Parts = {"layers": "all", "log_var_init": retina.FSVI_LOG_VARIANCES}
@@ -83,7 +83,6 @@ TABLES = (
         _columns(retina_mnist.TABLE, "retina_mnist"),
         _small,
         protocols=retina_mnist.TABLE.protocols,
-        default_protocol=OWN,
         recorded=retina_mnist.RECORDED,
         reductions=retina_mnist.TABLE.reductions,
     ),
@@ -94,7 +93,6 @@ TABLES = (
         _columns(_LARGE, "aptos"),
         _large,
         protocols=("short", "smoke"),
-        default_protocol="short",
         reductions=retinopathy.REDUCTIONS,
     ),
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.tables import retina
-from benchmarks.tables.recipes import Parts, Recipe, merge
-from benchmarks.tables.spec import OWN, Cell, Column, Row, Table
+from benchmarks.tables.recipes import Parts, Recipe, merge, seeds
+from benchmarks.tables.spec import OWN, Row, Table, column
 
 MASK_ONLY = "mask"
 ROWS = (
@@ -54,13 +54,9 @@ def common(row: Row, protocol: str) -> Recipe:
         parts = merge(parts, _MASK)
     if protocol == "smoke":
         parts = merge(parts, {"training": {"epochs": 1}})
-    seeds = tuple((0, seed) for seed in range(2 if protocol == "smoke" else 10))
     scheme = "outline" if row.variant == MASK_ONLY else "moderate"
-    return Recipe(parts, seeds, scheme, samples=12 if protocol == "smoke" else 60)
-
-
-def _column(metric: str, label: str, scale: float = 1.0, digits: int = 3, compared: bool = True) -> Column:
-    return Column(Cell("retina_mnist", "", metric), label, scale=scale, digits=digits, compared=compared)
+    count, samples = (2, 12) if protocol == "smoke" else (10, 60)
+    return Recipe(parts, seeds(count), scheme, samples=samples)
 
 
 TABLE = Table(
@@ -68,19 +64,18 @@ TABLE = Table(
     "RetinaMNIST: sight-threatening retinopathy, calibration, referral of uncertain cases",
     ROWS,
     (
-        _column("auroc", "AUROC %", 100, 1),
-        _column("balanced_accuracy", "balanced accuracy %", 100, 1),
-        _column("nll", "NLL"),
-        _column("ece", "ECE"),
-        _column("sensitivity_at_80_specificity", "sensitivity %", 100, 1),
-        _column("referral_accuracy_area", "referral accuracy %", 100, 1),
-        _column("referral_auroc_area", "referral AUROC %", 100, 1),
-        _column("referral_nll_area", "referral NLL"),
-        _column("training_seconds", "seconds", digits=1, compared=False),
+        column("retina_mnist", "auroc", "AUROC %", "", 100, 1),
+        column("retina_mnist", "balanced_accuracy", "balanced accuracy %", "", 100, 1),
+        column("retina_mnist", "nll", "NLL"),
+        column("retina_mnist", "ece", "ECE"),
+        column("retina_mnist", "sensitivity_at_80_specificity", "sensitivity %", "", 100, 1),
+        column("retina_mnist", "referral_accuracy_area", "referral accuracy %", "", 100, 1),
+        column("retina_mnist", "referral_auroc_area", "referral AUROC %", "", 100, 1),
+        column("retina_mnist", "referral_nll_area", "referral NLL"),
+        column("retina_mnist", "training_seconds", "seconds", digits=1, compared=False),
     ),
     recipe,
     protocols=(OWN, "smoke"),
-    default_protocol=OWN,
     recorded=RECORDED,
     reductions={"smoke": "1 epoch, 2 seeds, 12 samples: a test of the way, not of the methods"},
 )

@@ -4,7 +4,7 @@ and severity shift. Protocol ``paper`` is made for a GPU and needs a user's copy
 from __future__ import annotations
 
 from benchmarks.tables import retina
-from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.recipes import Parts, Recipe, merge, seeds
 from benchmarks.tables.retina import COUNTRY, SEVERITY
 from benchmarks.tables.retina_mnist import MASK_ONLY, ROWS
 from benchmarks.tables.spec import Cell, Column, Row, Table
@@ -74,7 +74,7 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
     sets = [f"shift-{other}" for other in SHIFTS[dataset]] if task != SEVERITY else ["shift-severity"]
     return Recipe(
         parts,
-        tuple((0, seed) for seed in range(_SEEDS[protocol])),
+        seeds(_SEEDS[protocol]),
         outline if row.variant == MASK_ONLY else f"{name}-{side}",
         samples=max(samples, 4) if "Rank1" in row.made_by else samples,
         sets=("test", *sets),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import cifar_short
-from benchmarks.tables.recipes import Recipe, layered
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.recipes import Recipe, layered, seeds
+from benchmarks.tables.spec import Column, Row, Table, column
 
 PAPER = "rudner2021"
 ROWS = (
@@ -64,8 +64,9 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     if row.made_by == "Deep Ensemble":
         parts = layered(parts, {"family.size": _MEMBERS[protocol]})
     parts = layered(parts, {"network": _TINY[dataset]} if smoke else {})
-    seeds = tuple((0, seed) for seed in range(_SEEDS[protocol]))
-    return Recipe(parts, seeds, PAPER, samples=2 if smoke else 10, sets=("test", f"ood-{OOD[dataset]}"))
+    return Recipe(
+        parts, seeds(_SEEDS[protocol]), PAPER, samples=2 if smoke else 10, sets=("test", f"ood-{OOD[dataset]}")
+    )
 
 
 POINTS = (1, 2, 4, 8, 16, 32)
@@ -92,23 +93,12 @@ REDUCTIONS = {
 
 
 def _columns(dataset: str, name: str) -> tuple[Column, ...]:
-    def column(metric: str, label: str, condition: str = "", scale: float = 100.0, published: str = "") -> Column:
-        target = Cell(dataset, condition, published or metric)
-        return Column(Cell(dataset, condition, metric), f"{name} {label}", target, scale, 3 if scale == 1.0 else 1)
-
     ood = f"ood={OOD[dataset]}"
     return (
-        column("accuracy", "accuracy %"),
-        column("ece_10", "ECE", scale=1.0, published="ece"),
-        column("ood_auroc", "AUROC % by information", f"{ood};score=mutual_information"),
-        column("ood_auroc", "AUROC % by entropy", f"{ood};score=predictive_entropy"),
-    )
-
-
-def _plain_columns(condition: str, metrics: dict[str, str]) -> tuple[Column, ...]:
-    return tuple(
-        Column(Cell("fashion_mnist", condition, metric), label, scale=100.0 if "%" in label else 1.0)
-        for metric, label in metrics.items()
+        column(dataset, "accuracy", f"{name} accuracy %", "", 100.0, 1),
+        column(dataset, "ece_10", f"{name} ECE", published="ece"),
+        column(dataset, "ood_auroc", f"{name} AUROC % by information", f"{ood};score=mutual_information", 100.0, 1),
+        column(dataset, "ood_auroc", f"{name} AUROC % by entropy", f"{ood};score=predictive_entropy", 100.0, 1),
     )
 
 
@@ -128,9 +118,10 @@ TABLES = (
         "FashionMNIST by the number of inducing points (figure 8)",
         tuple(Row(f"FSVI, {n} points", None, "FSVI (rudner2021)", f"{n}") for n in POINTS),
         (
-            *_plain_columns("", {"accuracy": "accuracy %", "ece_10": "ECE"}),
-            *_plain_columns("ood=mnist", {"predictive_entropy": "predictive entropy on MNIST"}),
-            *_plain_columns("ood=mnist;score=predictive_entropy", {"ood_auroc": "AUROC % by entropy"}),
+            column("fashion_mnist", "accuracy", "accuracy %", "", 100.0),
+            column("fashion_mnist", "ece_10", "ECE"),
+            column("fashion_mnist", "predictive_entropy", "predictive entropy on MNIST", "ood=mnist"),
+            column("fashion_mnist", "ood_auroc", "AUROC % by entropy", "ood=mnist;score=predictive_entropy", 100.0),
         ),
         points_recipe,
         reductions=REDUCTIONS,

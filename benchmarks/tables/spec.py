@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -88,9 +88,28 @@ class Column:
         return cell.dataset, ";".join(filter(None, (row.condition, cell.condition))), row.published, cell.metric
 
 
+def column(
+    dataset: str,
+    metric: str,
+    label: str,
+    condition: str = "",
+    scale: float = 1.0,
+    digits: int = 3,
+    compared: bool = True,
+    published: str = "",
+) -> Column:
+    """Return the column of a metric; ``published``: the metric's name in the published table, if it differs."""
+    cell = Cell(dataset, condition, metric)
+    return Column(cell, label, replace(cell, metric=published) if published else None, scale, digits, compared)
+
+
+Make = Callable[[Row, str, str], Recipe | None]
+"""Function that returns the recipe of a row on a data set under a protocol; None where the protocol has none."""
+
+
 @dataclass(frozen=True)
 class Table:
-    """Table; ``recipe(row, dataset, protocol)`` returns the recipe of each cell (None: not under this protocol).
+    """Table; ``recipe`` returns the recipe of each cell. The first of ``protocols`` is the default.
 
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
     runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
@@ -103,9 +122,8 @@ class Table:
     title: str
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
-    recipe: Callable[[Row, str, str], Recipe | None]
+    recipe: Make
     protocols: tuple[str, ...] = ("paper", "short", "smoke")
-    default_protocol: str = "paper"
     paper: str | None = None
     number: str | None = None
     aliases: tuple[str, ...] = ()
@@ -117,15 +135,23 @@ class Table:
     gpu: tuple[str, ...] = ()
     brought: Mapping[tuple[Row, str, str], list[RunConfig]] = field(default_factory=dict)
 
-    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
-        """Return configurations of all runs of the table without repeats. ``seeds``: only these replicates (by
-        position)."""
-        found: dict[str, RunConfig] = {}
+    @property
+    def default_protocol(self) -> str:
+        return self.protocols[0]
+
+    def plans(
+        self, protocol: str | None = None, seeds: Collection[int] | None = None
+    ) -> Iterator[tuple[Row, str, list[RunConfig]]]:
+        """Yield every row and data set with its runs. ``seeds``: only these replicates (by position)."""
+        chosen = self.check_protocol(protocol)
         for row in self.rows:
             for dataset in self.datasets:
-                for config in self.row_runs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(run_key(config), config)
-        return list(found.values())
+                yield row, dataset, self.row_runs(row, dataset, chosen, seeds)
+
+    def runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> list[RunConfig]:
+        """Return configurations of all runs of the table without repeats. ``seeds``: as for :meth:`plans`."""
+        every = (config for _, _, runs in self.plans(protocol, seeds) for config in runs)
+        return list({run_key(config): config for config in every}.values())
 
     def cell_runs(
         self, row: Row, column: Column, protocol: str | None = None, seeds: Collection[int] | None = None
@@ -136,36 +162,28 @@ class Table:
     def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
         """Return the metrics that the table shows of each run, with the scores that they use, by its key."""
         found: dict[str, set[str]] = {}
-        for row in self.rows:
-            for dataset in self.datasets:
-                cells = [column.cell_of(row) for column in self.columns if column.cell.dataset == dataset]
-                metrics = {cell.metric for cell in cells} | {score_of(cell.condition) for cell in cells} - {""}
-                for config in self.row_runs(row, dataset, self.check_protocol(protocol), seeds):
-                    found.setdefault(run_key(config), set()).update(metrics)
+        for row, dataset, runs in self.plans(protocol, seeds):
+            cells = [column.cell_of(row) for column in self.columns if column.cell.dataset == dataset]
+            metrics = {cell.metric for cell in cells} | {score_of(cell.condition) for cell in cells} - {""}
+            for config in runs:
+                found.setdefault(run_key(config), set()).update(metrics)
         return found
 
     def keys_of_rows(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
         """Return the keys of the runs of every row, by its label."""
         found: dict[str, set[str]] = {}
-        for row in self.rows:
-            for dataset in self.datasets:
-                runs = self.row_runs(row, dataset, self.check_protocol(protocol), seeds)
-                found.setdefault(row.label, set()).update(map(run_key, runs))
+        for row, _, runs in self.plans(protocol, seeds):
+            found.setdefault(row.label, set()).update(map(run_key, runs))
         return found
 
     def replicates(self, protocol: str | None = None) -> int:
         """Return the largest number of replicates of its cells."""
-        asked = self.check_protocol(protocol)
-        return max(
-            (len(self.row_runs(row, name, asked, None)) for row in self.rows for name in self.datasets), default=0
-        )
+        return max((len(runs) for _, _, runs in self.plans(protocol)), default=0)
 
     def reduction(self, protocol: str) -> str:
         """Return the reductions of a protocol in words: as declared, and evaluation sets of some images only."""
-        runs = (
-            config for row in self.rows for name in self.datasets for config in self.row_runs(row, name, protocol, None)
-        )
-        counts = {image_sets.reduction(name) for config in runs for name in config["evaluation"]["sets"]} - {None}
+        sets = (name for _, _, runs in self.plans(protocol) for run in runs for name in run["evaluation"]["sets"])
+        counts = {*map(image_sets.reduction, sets)} - {None}
         some = " or ".join(f"{count:,}" for count in sorted(filter(None, counts)))
         images = (
             f"{some} of the test images, of each class its share, where they are corrupted or attacked" if some else ""
@@ -239,12 +257,7 @@ def _trained(row: Row) -> Row:
 
 @cache  # many tables have the same recipes, and reports make tables of some rows of a table
 def planned(
-    recipe: Callable[[Row, str, str], Recipe | None],
-    row: Row,
-    dataset: str,
-    protocol: str,
-    recorded: str,
-    own_files: str | None,
+    recipe: Make, row: Row, dataset: str, protocol: str, recorded: str, own_files: str | None
 ) -> tuple[list[RunConfig], str]:
     """Return the configurations of a row's runs on a data set, and why none can be planned, if so.
 

@@ -5,7 +5,7 @@ from the data.
 
 from __future__ import annotations
 
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from benchmarks.tables.toy_settings import SETS, VAGUE, settings
 
@@ -62,9 +62,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     if parts is None:
         return None
     samples, sets = 50 if protocol == "smoke" else 200, ("test", "grid")
-    seeds = tuple((0, seed) for seed in range(5 if protocol == "paper" else 1))
     reference = None if protocol == "short" else _reference(row, dataset, protocol)
-    return Recipe(parts, seeds, samples=samples, sets=sets, reference=reference)
+    return Recipe(parts, seeds(5 if protocol == "paper" else 1), samples=samples, sets=sets, reference=reference)
 
 
 def _reference(row: Row, dataset: str, protocol: str) -> ReferenceRequest:

@@ -58,7 +58,7 @@ def test_other_protocols_count_in_their_own_column(write: Callable[..., Path]) -
     results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.9173, 0.9172, 0.9174]}, protocol="short")
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
     assert found == Coverage("rudner2022", "1", 48, reduced=1, reduced_reproduced=1)
-    turned = dataclasses.replace(TABLE, default_protocol="short")
+    turned = dataclasses.replace(TABLE, protocols=("short", "paper"))
     assert row_of(coverage(results, FakeSuite(turned)), "rudner2022", "1") == found
 
 
