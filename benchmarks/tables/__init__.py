@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 MODULES = (
-    "digits", "toys", "retina_mnist", "retinopathy", "retina_fsvi", "precision", "pequignot", "pequignot_posteriors",
+    "digits", "toys", "retina", "retinopathy", "precision", "pequignot", "pequignot_posteriors",
     "cinquin", "rotated_mnist", "fashion_mnist", "fashion_mnist_readings", "rudner2021", "cinquin_images", "cifar",
-    "cifar_dirichlet", "cinquin_ocean", "cinquin_posteriors", "cinquin_tfsvi", "cinquin_epochs", "cinquin_kernels",
-    "cinquin_readings", "cinquin_figures", "cinquin_convergence", "training_times",
+    "cifar_dirichlet", "cinquin_ocean", "cinquin_posteriors", "cinquin_settings",
+    "cinquin_readings", "cinquin_figures", "training_times",
 )  # fmt: skip
 """Modules of this folder that declare tables, in the order of listing."""
 

@@ -1,12 +1,17 @@
 """Diabetic retinopathy (rudner2022 sec. 5.3, RETINA of Band et al. 2021): country shift, also named after its finding,
-and severity shift. Protocol ``paper`` is made for a GPU and needs a user's copy of the images."""
+and severity shift. Protocol ``paper`` is made for a GPU and needs a user's copy of the images.
+
+Tables ``-fsvi`` vary settings that decide the numbers of FSVI and MFVI on photographs of the retina: covariance of the
+prior, variance of the initial weights.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.tables import retina
 from benchmarks.tables.recipes import Parts, Recipe, merge, seeds
-from benchmarks.tables.retina import COUNTRY, SEVERITY
-from benchmarks.tables.retina_mnist import MASK_ONLY, ROWS
+from benchmarks.tables.retina import COUNTRY, MASK_ONLY, ROWS, SEVERITY
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SHIFTS = {"eyepacs": ("aptos", "idrid"), "aptos": ("eyepacs", "idrid")}
@@ -130,7 +135,7 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
     )
 
 
-TABLES = (
+_SHIFTED = (
     _table(
         "retinopathy",
         "sight-threatening: trained on EyePACS or APTOS, tested there and in other countries",
@@ -152,5 +157,95 @@ TABLES = (
         SEVERITY,
         "moderate",
         ("eyepacs",),
+    ),
+)
+
+
+_RETINA_KL = retina.function_space(retina.COUNTRY)
+_NARROW: Parts = {"layers": "all", "log_var_init": retina.FSVI_LOG_VARIANCES}
+_WIDE: Parts = {"layers": "all", "log_var_init": [-10.0, -8.0]}
+_CONTEXT: Parts = {"context": {"name": "training_batch", "points": 10}}
+FULL = "full covariance"
+DIVERGENCES: dict[str, Parts] = {
+    FULL: {},
+    f"{FULL}, jitter 0.01": {"divergence": {"jitter": 0.01}},
+    "diagonal": {"divergence": {"covariance": "diagonal"}},
+    f"{FULL}, features of the current network": {"prior": {"features": "current"}},
+    "KL of RETINA": _RETINA_KL,
+    "KL and variances of RETINA, all layers drawn": merge(_RETINA_KL, {"family": _NARROW}),
+}
+_PLAIN: Parts = {
+    "divergence": {"name": "weight_kl"},
+    "prior": {"name": "gaussian_weights", "variance": 1.0},
+    "weight": {"factor": 1.0, "rise": 0.0},
+}
+STARTS: dict[str, dict[str, Parts]] = {
+    "FSVI": {
+        "all layers drawn": {"family": _NARROW},
+        "all layers drawn, log-variances -10 to -8": {"family": _WIDE},
+    },
+    "MFVI": {
+        "prior N(0, 1), whole KL": _PLAIN | {"family": {"layers": "all", "log_var_init": [-14.0, -13.7]}},
+        "prior N(0, 1), whole KL, log-variances -10 to -8": _PLAIN | {"family": _WIDE},
+    },
+}
+_MEASURED = ("auroc", "balanced_accuracy", "nll", "ece", "sensitivity_at_80_specificity")
+_LARGE = _SHIFTED[0]
+
+
+def _row(method: str, variant: str = "") -> Row:
+    return Row(f"{method}, {variant}" if variant else method, None, method, variant)
+
+
+def _rows() -> tuple[Row, ...]:
+    """Return the rows: each method as in table retinopathy, and its readings; ensembles only with the widest."""
+    rows = [_row(method, variant) for method, readings in STARTS.items() for variant in ("", *readings)]
+    for method, readings in STARTS.items():
+        rows += [_row(f"{method} Ensemble", variant) for variant in ("", list(readings)[-1])]
+    return tuple(rows)
+
+
+def _small(row: Row, dataset: str, protocol: str) -> Recipe:
+    """FSVI of table retina-mnist, or with another divergence in its place."""
+    if not row.variant:
+        return retina.recipe(row, dataset, protocol)
+    return retina.common(row, protocol).with_parts(merge(_CONTEXT, DIVERGENCES[row.variant]))
+
+
+def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    """Return the recipe of a row of table retinopathy, unchanged or with other initial variances."""
+    first = _LARGE.recipe(replace(row, variant=""), dataset, protocol)
+    if first is None or not row.variant:
+        return first
+    member = row.made_by.removesuffix(" Ensemble")
+    changes = STARTS[member][row.variant]
+    return first.with_parts(changes if member == row.made_by else changes | {"family": {"base": changes["family"]}})
+
+
+def _columns_of(table: Table, dataset: str) -> tuple[Column, ...]:
+    cells = {Cell(dataset, "", metric) for metric in _MEASURED}
+    return tuple(column for column in table.columns if column.cell in cells)
+
+
+TABLES = (
+    *_SHIFTED,
+    Table(
+        "retina-mnist-fsvi",
+        "RetinaMNIST: FSVI by its divergence",
+        (_row("FSVI"), *(_row("FSVI", variant) for variant in DIVERGENCES), _row("MAP")),
+        _columns_of(retina.TABLE, "retina_mnist"),
+        _small,
+        protocols=retina.TABLE.protocols,
+        recorded=retina.RECORDED,
+        reductions=retina.TABLE.reductions,
+    ),
+    Table(
+        "retinopathy-fsvi",
+        "Diabetic retinopathy: FSVI and MFVI by the variances of weights at the start",
+        _rows(),
+        _columns_of(_LARGE, "aptos"),
+        _large,
+        protocols=("short", "smoke"),
+        reductions=REDUCTIONS,
     ),
 )

@@ -13,7 +13,7 @@ from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.config import training_key
 from benchmarks.records.predictions import RegressionPredictions
 from benchmarks.tables import Table
-from benchmarks.tables.cinquin_convergence import LABELS, PASSES, STEPS
+from benchmarks.tables.cinquin_figures import LABELS, PASSES, STEPS
 from benchmarks.tables.rudner2021 import POINTS
 
 

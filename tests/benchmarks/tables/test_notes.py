@@ -46,7 +46,7 @@ def test_every_paper_table_has_notes_in_the_order_of_their_kinds() -> None:
 
 
 def test_notes_are_read_with_the_values_of_their_module(tmp_path: Path) -> None:
-    file = tmp_path / "cinquin_epochs.md"
+    file = tmp_path / "cinquin_settings.md"
     file.write_text(f"# Title\n\n{TEXT}  More of\n  the second.\n\n  And more.\n\n### Cost\n\n- **Three**.\n")
     scopes = (Scope(("uci", "digits*"), ("paper", "short")), Scope(("toys",), ("own",)))
     assert notes._read(file) == [
