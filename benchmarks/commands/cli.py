@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from benchmarks import interface
-from benchmarks.commands import archives, external, inspection, keys, parts, starting, upkeep, which
+from benchmarks.commands import exchange, inspection, parts, sweeping, upkeep, which
 from benchmarks.commands.options import (
     AlsoOption,
     KeyArgument,
@@ -88,9 +88,8 @@ def build(suite: Suite) -> CommandLine:
     )
 
     upkeep.add(app, suite)
-    external.add(app, suite)
-    archives.add(app, suite)
-    keys.add(app)
+    exchange.add(app, suite)
+    upkeep.add_keys(app)
 
     @app.command("tables")
     def tables_() -> None:
@@ -160,15 +159,15 @@ def build(suite: Suite) -> CommandLine:
         if dry_run or options:
             planned = interface.plan(tables, protocol, seeds, **what, options=options, fetch=not dry_run)
             if dry_run or not options:
-                raise typer.Exit(starting.show(planned))
-            raise typer.Exit(starting.hand_over(planned, options, wait, anyway))
+                raise typer.Exit(sweeping.show(planned))
+            raise typer.Exit(sweeping.hand_over(planned, options, wait, anyway))
         try:
             summary = interface.run(tables, protocol, seeds, **what, anyway=anyway)
         except begin.TooLong as refused:
-            raise typer.Exit(starting.refuse(refused.planned)) from None
+            raise typer.Exit(sweeping.refuse(refused.planned)) from None
         if told := inspection.summary_text(summary, again=hints.again()):
             print(told)
-        raise typer.Exit(starting.status(summary, tables, protocol))
+        raise typer.Exit(sweeping.status(summary, tables, protocol))
 
     @app.command()
     def measure(

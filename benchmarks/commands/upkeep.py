@@ -1,4 +1,4 @@
-"""Commands on all records: demo, verify, again, select, export."""
+"""Commands on all records: demo, verify, again, select, export, keys."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import interface
+from benchmarks import interface, tables
 from benchmarks.commands import demo, inspection, selection, which
 from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption, StateOption, WorkersOption
+from benchmarks.errors import UsageError
 from benchmarks.records import frame
 from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
@@ -18,6 +19,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
 from benchmarks.sweep.plan import counts_text, parse_seeds
 from benchmarks.sweep.workers import Workers
+from benchmarks.tables import manifest
 
 EXPORT = """Write every metric of every record as one table, for pandas, R or a spreadsheet.
 
@@ -26,6 +28,12 @@ Status 1: invalid records were left out, and are named.
 \b
 Columns:
 """ + "\n".join(f"  {name:<11}{what}" for name, what in frame.COLUMNS.items())
+KEYS = """List rows of the tables whose runs differ from keys.txt, and records that belong to no table.
+
+A changed recipe gives its runs other keys, and their records leave the tables. This command names the changed settings
+and counts these records; --write renews benchmarks/tables/keys.txt, and adds the records to results/retired.txt with
+the --reason. Status 1: something has changed.
+"""
 
 
 def add(app: typer.Typer, suite: Suite) -> None:
@@ -135,3 +143,41 @@ def comparison_text(found: list[verify.Remade]) -> str:
             "does not show it."
         )
     return "\n".join(lines)
+
+
+def add_keys(app: typer.Typer) -> None:
+    """Add the command keys to a command line."""
+
+    @app.command("keys", help=KEYS)
+    def keys_(
+        write: Annotated[bool, typer.Option("--write", help="renew keys.txt and retired.txt")] = False,
+        reason: Annotated[
+            str, typer.Option("--reason", metavar="TEXT", help="why records that no table has any more are retired")
+        ] = "",
+        results: ResultsOption = runner.RESULTS,
+        file: Annotated[
+            Path, typer.Option("--file", help="the manifest of keys", show_default="benchmarks/tables/keys.txt")
+        ] = manifest.FILE,
+    ) -> None:
+        declared = list(tables.declared().values())
+        now = dict(manifest.plans(declared))
+        planned = (run for table in declared for protocol in table.protocols for run in table.runs(protocol))
+        found = manifest.orphans(Store(results), planned)
+        retired = manifest.read_retired(results / manifest.RETIRED)
+        new = {record: config for record, config in found.items() if record not in retired}
+        back = sorted(set(retired) - set(found))
+        before = manifest.read(file) if file.exists() else {}
+        changes, left = manifest.changes(before, now, new)
+        lines = [*map(str, changes), *(f"{record}: of no table, and no row has changed" for record in left)]
+        lines += [f"{record}: retired, but not there or of a table again" for record in back]
+        print("\n".join(lines) or f"nothing has changed: {len(before)} rows, {len(retired)} retired records")
+        if not write:
+            if lines:
+                print(f"if this is meant: {hints.benchmarks('keys', '--write')}" + " --reason '...'" * bool(new))
+            raise typer.Exit(1 if lines else 0)
+        if new and not reason:
+            raise UsageError(f"{len(new)} records would belong to no table: say why they are retired, with --reason")
+        manifest.write(manifest.manifest(now.items()), file)
+        kept = {record: why for record, why in retired.items() if record in found}
+        manifest.write_retired(kept | dict.fromkeys(new, reason), results / manifest.RETIRED)
+        print(f"{file} written; {len(new)} records retired, {len(back)} no longer")

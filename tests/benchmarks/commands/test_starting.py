@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import tables
-from benchmarks.commands import starting
+from benchmarks.commands import sweeping
 from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.provenance import ROOT
@@ -31,7 +31,7 @@ def folders(tmp_path):
 def printed(monkeypatch):
     """The commands that would print tables."""
     commands = []
-    monkeypatch.setattr(starting, "subprocess", SimpleNamespace(run=commands.append))
+    monkeypatch.setattr(sweeping, "subprocess", SimpleNamespace(run=commands.append))
     return commands
 
 
@@ -92,7 +92,7 @@ def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
     table("long", cost=30 * DAY)
     command = ("run", "long", "--executor", "inprocess")
     status, told = say(*command)
-    assert status == starting.TOO_LONG == 4 and not (folders[1] / "trained").exists()
+    assert status == sweeping.TOO_LONG == 4 and not (folders[1] / "trained").exists()
     assert "not started: it would take about 165 days here; sweeps of more than 24 h need confirmation" in told
     for way in ("--protocol short", "--protocol smoke", "--seeds 1", "--executor slurm", "--anyway", "with a GPU"):
         assert way in told
@@ -149,7 +149,7 @@ def test_the_table_is_printed_by_the_reports_themselves(folders, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", f"""
 from pathlib import Path
-from benchmarks.commands.starting import print_best
+from benchmarks.commands.sweeping import print_best
 from benchmarks.suite import Suite
 print_best(Suite().table("cinquin2024-1"), "smoke", Path({str(folders[0])!r}), Path({str(folders[1])!r}), Suite())
 """], cwd=ROOT, capture_output=True, text=True)  # fmt: skip
@@ -209,7 +209,7 @@ def test_a_table_made_for_a_gpu_is_not_submitted_without_one(say, table, tmp_pat
     monkeypatch.setattr(submit, "submit", lambda groups, options, state: taken.append(options) or ["submitted"])
     run = ("run", "big", "--executor", "slurm")
     status, told = say(*run)
-    assert status == starting.TOO_LONG and not taken
+    assert status == sweeping.TOO_LONG and not taken
     assert "not submitted: table big at protocol paper is made for a GPU, and its array tasks have none" in told
     for way in ("--slurm gpus=1  ", "--protocol short", "--protocol smoke", "--anyway"):
         assert way in told, way
