@@ -10,8 +10,9 @@ from typing import Any
 
 from benchmarks import files
 from benchmarks.commands.which import pick
-from benchmarks.records import lost, published
+from benchmarks.records import published
 from benchmarks.records.config import PARTS, method_of, run_key
+from benchmarks.records.provenance import lost_remark
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
@@ -152,7 +153,7 @@ def record_text(record: Record, path: Path) -> str:
     if record["curves"]:
         lines.append(f"curves: {', '.join(record['curves'])}")
     commit, changed = str(about.get("commit")), " with uncommitted changes" if about.pop("dirty", None) else ""
-    about["commit"] = commit + changed + lost.remark(commit)
+    about["commit"] = commit + changed + lost_remark(commit)
     if "seconds" in about:
         about["seconds"] = f"{about['seconds']:.2f}"
     lines += [f"{name}: {_compact(value)}" for name, value in about.items()]

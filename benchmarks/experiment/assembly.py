@@ -1,8 +1,10 @@
-"""Assembly of data and parts: what a configuration trains, on which data."""
+"""Assembly of data and parts: what a configuration trains, on which data; and the fitted replica of a run."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,13 @@ from torch import Tensor
 
 import datasets
 from benchmarks.records.hyperparameters import context_pools, sources
-from benchmarks.shapes import PartsConfig, RunConfig
+from benchmarks.shapes import PartsConfig, RunConfig, TrainingConfig
 from datasets import Split
 from fvi_core import interface
 from fvi_core.data import TrainingData
 from fvi_core.images import Scale
 from fvi_core.methods import catalogue
+from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import LIKELIHOODS, NETWORKS
@@ -134,3 +137,24 @@ def inputs_of(training_data: TrainingData, x: Tensor) -> Tensor:
         if training_data.pixels is None
         else training_data.scale(x.to(training_data.x.device))
     )
+
+
+@dataclass(frozen=True)
+class FittedRun:
+    """Model, parameters and data of a run, with the random streams of its evaluation."""
+
+    config: RunConfig
+    split: Split
+    data: TrainingData
+    model: Model
+    parameters: Parameters
+    streams: Streams
+
+    @property
+    def start(self) -> Streams:
+        """Return the streams as at the start of its training."""
+        return run_streams([self.config], self.streams.device, self.streams.dtype).child("train")
+
+
+Other = Callable[[TrainingConfig], FittedRun]
+"""Function that returns the result of another training on the same data."""

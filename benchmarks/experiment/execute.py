@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.experiment import parameters
 from benchmarks.experiment.alone import alone
 from benchmarks.experiment.assembly import (
+    FittedRun,
     build_data,
     build_model,
     load_data,
@@ -18,12 +19,11 @@ from benchmarks.experiment.assembly import (
     run_streams,
     training_fingerprint,
 )
-from benchmarks.experiment.evidence import bound_rows, evidence_rows
-from benchmarks.experiment.fitted import FittedRun
 from benchmarks.experiment.posterior import posterior_rows
 from benchmarks.experiment.prediction import NotFinite, measured, predict_sets
-from benchmarks.experiment.reference import reference_rows
+from benchmarks.experiment.reference import bound_rows, evidence_rows, reference_rows
 from benchmarks.experiment.trained import TrainedRun, device_of, made_with, precision_of, train
+from benchmarks.metrics.registry import metric_rows
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
 from benchmarks.records.config import by_training, run_key, stack_key, training_key, validate_config
@@ -168,8 +168,8 @@ def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
                 metrics += rows_of(own, predicted, lambda training: _other(training, own, state))
     except (NotComparable, NotFinite) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    for name, value in {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}.items():
-        metrics.append({"dataset": split.name, "condition": "", "metric": name, "value": value, "n": 1})
+    numbers = {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}
+    metrics += metric_rows(split.name, "", numbers, 1)
     about = provenance | {"data": predicted.fingerprints, "evaluate_seconds": time.perf_counter() - begun}
     if predicted.noise_std is not None:
         about["noise_std"] = predicted.noise_std

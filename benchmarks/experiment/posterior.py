@@ -11,7 +11,7 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from benchmarks.experiment.fitted import FittedRun, Other
+from benchmarks.experiment.assembly import FittedRun, Other
 from benchmarks.experiment.prediction import Predicted, predict
 from benchmarks.shapes import MetricRow, PosteriorConfig
 from fvi_core.data import TrainingData

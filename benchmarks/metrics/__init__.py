@@ -3,7 +3,6 @@
 from fvi_core.metrics.classification import summarise
 
 from .evaluate import SetInfo, evaluate
-from .own import add
-from .registry import METRICS, Metric, metric
+from .registry import METRICS, Metric, add, metric
 
 __all__ = ["METRICS", "Metric", "SetInfo", "add", "evaluate", "metric", "summarise"]

@@ -8,18 +8,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.records.conditions import with_score
 from benchmarks.records.predictions import ClassificationPredictions, Predictions, RegressionPredictions
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
-from fvi_core.metrics import calibration, classification, ood, selective
+from fvi_core.metrics import calibration, classification, selective
 from fvi_core.metrics.regression import epistemic_entropy
 from fvi_core.smoothing import smooth
 
-from . import curves, dirichlet, groups, own, predictive, regression, screening
+from . import curves, dirichlet, predictive, registry, regression, screening
+from .detection import by_group, detected
 from .distances import growth, moments
-from .registry import KINDS, LABELLED
-from .threshold import threshold_accuracy
+from .registry import KINDS, LABELLED, metric_rows
 
 Scores = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 Result = tuple[list[MetricRow], dict[str, curves.Curve]]
@@ -78,10 +77,10 @@ def evaluate(
         for s in sets:
             if s.kind == "grid":
                 values = growth(inputs[s.name], moments(predictions[s.name])[1], training)
-                rows += _rows(dataset, s.condition, values, own.points(predictions[s.name]))
+                rows += metric_rows(dataset, s.condition, values, registry.points(predictions[s.name]))
     plugins.load()
     reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # sets of kind "ood" need one
-    rows += own.rows(dataset, sets, predictions, reference)
+    rows += registry.own_rows(dataset, sets, predictions, reference)
     seen = set()
     for row in rows:
         if (row["condition"], row["metric"]) in seen:
@@ -111,7 +110,7 @@ def _classification(
             values["dirichlet_mutual_information"] = information.mean()
         if s.kind in LABELLED:
             values |= _labelled(summary, predictions[s.name].given_labels)
-        rows += _rows(dataset, s.condition, values, len(summary.p))
+        rows += metric_rows(dataset, s.condition, values, len(summary.p))
         if s.kind == "id":
             confidence, correct = _confidence(summary.p, predictions[s.name].given_labels)
             drawn[f"{s.name}/reliability"] = curves.reliability(confidence, correct)
@@ -125,12 +124,12 @@ def _classification(
                 {**scores(predictions[name].logits.astype(np.float64)), **summaries[name].scores}
                 for name in (_reference(sets), s.name)
             )
-            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
+            found, drawn[f"{s.name}/roc"] = detected(dataset, s.condition, *both)
             rows += found
             known, unknown = (part.scores["predictive_entropy"] for part in (reference, summary))
             drawn[f"{s.name}/entropy_histogram"] = curves.entropy_histogram(known, unknown, summary.p.shape[-1])
             drawn[f"{s.name}/confidence"] = curves.confidence(summary.p)
-    return rows + groups.rows(dataset, rows), drawn
+    return rows + by_group(dataset, rows), drawn
 
 
 def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, ClassificationPredictions]) -> Result:
@@ -158,7 +157,7 @@ def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, 
                 values |= screening.areas(referred)
                 drawn[f"{name}/{prefix}screening_roc"] = curves.screening_roc(chosen)
                 drawn[f"{name}/{prefix}referral"] = curves.referral(referred)
-            rows += _rows(dataset, condition, values, len(chosen))
+            rows += metric_rows(dataset, condition, values, len(chosen))
     return rows, drawn
 
 
@@ -190,7 +189,7 @@ def _regression(
                 drawn[f"{s.name}/pit"] = curves.pit(pit)
         if s.kind == "id" and p.samples.ndim == 3:
             drawn[f"{s.name}/squared_errors"] = curves.squared_errors(regression.squared_error(p) * p.y_std**2)
-        rows += _rows(dataset, s.condition, values, p.samples.shape[1])
+        rows += metric_rows(dataset, s.condition, values, p.samples.shape[1])
         if s.kind == "ood":
             reference = predictions[_reference(sets)]
             both = (
@@ -200,7 +199,7 @@ def _regression(
                 }
                 for part in (reference, p)
             )
-            found, drawn[f"{s.name}/roc"] = _detection(dataset, s.condition, *both)
+            found, drawn[f"{s.name}/roc"] = detected(dataset, s.condition, *both)
             rows += found
     return rows, drawn
 
@@ -253,37 +252,6 @@ def _errors(predictions: RegressionPredictions) -> dict[str, float]:
     }
 
 
-def _detection(
-    dataset: str, condition: str, id: dict[str, np.ndarray], other: dict[str, np.ndarray]
-) -> tuple[list[MetricRow], curves.Curve]:
-    """Return rows for each score, and again without a score's name for the first, as in papers that name none."""
-    rows, detections = [], {}
-    for position, name in enumerate(name for name in id if name in other):
-        detections[name] = detection = ood.Detection.of(id[name], other[name])
-        values = {
-            "ood_auroc": detection.auroc(),
-            "ood_aupr": ood.aupr(id[name], other[name]),
-            "ood_fpr95": detection.fpr95(),
-        }
-        accuracy = {
-            "ood_accuracy": threshold_accuracy(id[name], other[name]),
-            "ood_accuracy_log_loss": threshold_accuracy(id[name], other[name], "log_loss"),
-        }
-        sizes = len(id[name]), len(other[name])
-        named = with_score(condition, name)
-        for place in (named, condition) if position == 0 else (named,):
-            rows += _rows(dataset, place, values, sum(sizes))
-            rows += _rows(dataset, place, accuracy, 2 * min(sizes))
-    return rows, curves.roc(detections)
-
-
-def _rows(dataset: str, condition: str, values: dict[str, float], n: int) -> list[MetricRow]:
-    return [
-        {"dataset": dataset, "condition": condition, "metric": name, "value": float(value), "n": n}
-        for name, value in values.items()
-    ]
-
-
 def _reference(sets: Sequence[SetInfo]) -> str:
     return next(s.name for s in sets if s.kind == "id")
 
@@ -310,7 +278,7 @@ def _checked(
         if s.kind == "ood" and not any(other.kind == "id" for other in sets):
             raise ValueError(f"{where}: an OOD set needs a set of kind 'id' to be compared with, found none")
         if s.kind == "grid":
-            points, given = own.points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
+            points, given = registry.points(prediction), len(inputs[s.name]) if s.name in inputs else "no inputs"
             if given != points:
                 raise ValueError(f"{where}: expected inputs of {points} points, found {given}")
         checked[s.name] = prediction

@@ -1,8 +1,12 @@
-"""Provenance of a record: code, versions, machine."""
+"""Provenance of a record: code, versions, machine.
+
+``lost_commits.csv`` lists commits that records name and the repository's history lacks.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import platform
@@ -124,3 +128,19 @@ def stamp() -> dict[str, Any]:
 def now() -> str:
     """Return the time in UTC, ISO 8601 to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+LOST = Path(__file__).parent / "lost_commits.csv"
+
+
+@cache
+def lost_commits() -> dict[str, str]:
+    """Return, by lost commit, the commit of the history that brought its code and later changes."""
+    with LOST.open(encoding="utf-8", newline="") as stream:
+        return {row["commit"]: row["code"] for row in csv.DictReader(stream)}
+
+
+def lost_remark(commit: str) -> str:
+    """Return the remark that follows a record's commit; empty if the history has the commit."""
+    instead = lost_commits().get(commit)
+    return f" (not in this history; its code came with {instead[:7]})" if instead else ""

@@ -1,7 +1,9 @@
-"""Metric rows of records: format and possible values.
+"""Contents that many records share, each parsed once: metric rows, their format and possible values; configurations and
+metric versions.
 
-A value is a number, or "inf" or "-inf" in quotes, since JSON has no such numbers: external predictions may give a label
-the probability 0. Except for values, many records share the same rows, so these are parsed and checked once.
+The value of a metric is a number, or "inf" or "-inf" in quotes, since JSON has no such numbers: external predictions
+may give a label the probability 0. Except for values many records have the same rows; except for split and seed many
+have the same configuration.
 """
 
 from __future__ import annotations
@@ -17,13 +19,62 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.records.config import is_brought
-from benchmarks.records.heads import HeadReader
+from benchmarks.records.config import MARKS, check_form, evaluation_key, is_brought, run_key, training_keys
 from benchmarks.shapes import MetricRow, RunConfig
+
+NUMBERS = re.compile(rb'\n"(?:split|seed)": (0|[1-9]\d{0,8})(?=,?\n)')  # split and seed, in this order
+Known = tuple[dict[str, Any], Callable[[int, int], str], str]  # a configuration, its training keys, its evaluation's
+
+
+class HeadReader:
+    """Reader of configurations and metric versions; parses configurations that differ in split and seed once."""
+
+    def __init__(self, decode: Callable[[str], Any]) -> None:
+        self._decode = decode
+        self._versions: dict[bytes, Any] = {}
+        self._configs: dict[bytes, Known | None] = {}
+
+    def versions(self, text: bytes) -> Any:
+        """Return the metric versions in a file's text. Raises ValueError for invalid JSON."""
+        if text not in self._versions:
+            self._versions[text] = self._decode(text.decode())
+        found = self._versions[text]
+        return dict(found) if isinstance(found, dict) else found
+
+    def config(self, text: bytes) -> tuple[RunConfig, str]:
+        """Return the configuration in a file's text, and its key. Raises ValueError, KeyError or TypeError."""
+        found = list(NUMBERS.finditer(text))
+        if len(found) == len(MARKS):
+            (a, b), (c, d) = (each.span(1) for each in found)
+            around = b"?".join((text[:a], text[b:c], text[d:]))
+            if around not in self._configs:
+                self._configs[around] = self._once(b"%b%d%b%d%b" % (text[:a], MARKS[0], text[b:c], MARKS[1], text[d:]))
+            known = self._configs[around]
+            if known is not None:
+                return _with(known, int(text[a:b]), int(text[c:d]))
+        config = self._decode(text.decode())
+        check_form(config)
+        return config, run_key(config)
+
+    def _once(self, text: bytes) -> Known | None:
+        """Parse a configuration with marks for split and seed; None where the marks are in unexpected places."""
+        config = self._decode(text.decode())
+        check_form(config)
+        if (config["dataset"]["split"], config["seed"]) != MARKS:
+            return None
+        return config, training_keys(config), evaluation_key(config["evaluation"])
+
+
+def _with(known: Known, split: int, seed: int) -> tuple[RunConfig, str]:
+    shared, keys, evaluation = known
+    config = {name: dict(value) if isinstance(value, dict) else value for name, value in shared.items()}
+    config["dataset"]["split"], config["seed"] = split, seed
+    return cast(RunConfig, config), f"{keys(split, seed)}-{evaluation}"
+
 
 Cell = tuple[str, str, str]  # data set, condition, metric
 FIELDS: dict[str, set[type]] = {

@@ -1,7 +1,7 @@
 """Stamps: digests of what a result depends on, so that what is unchanged is not made again.
 
 A digest names everything that the result depends on. It is taken before that is read, so that no stamp is newer than
-its result.
+its result. :class:`Checked` keeps the heads of records that were checked before.
 """
 
 from __future__ import annotations
@@ -63,3 +63,40 @@ def _sum(digest: str, text: str) -> str:
 def plugged() -> bool:
     """Return whether there are plug-ins, whose dependencies nobody knows."""
     return any(True for _ in plugins.found())
+
+
+ROOMS = ("fvi_core", "datasets", "benchmarks")
+"""Rooms whose code decides whether a record is valid."""
+
+
+class Checked:
+    """Keys and metric versions of valid records, by file name and SHA-256 of the whole file.
+
+    They count for the same code only, and not with plug-ins, whose metrics may have bounds of their own. metrics: name
+    of the suite's metrics. A damaged file is ignored.
+    """
+
+    def __init__(self, path: Path, metrics: str) -> None:
+        self._path, self._stamp = path, "" if plugged() else digest([code(*ROOMS), metrics])
+        self._heads: dict[str, list[Any]]
+        self._versions: list[dict[str, int]]
+        self._heads, self._versions = read(path, self._stamp) or ({}, [])
+        self._new = False
+
+    def get(self, file: str, sha256: str) -> dict[str, Any] | None:
+        """Return key and metric versions of a record that is known to be valid; None for another file or content."""
+        known, key, versions = self._heads.get(file, ("", "", 0))
+        return {"key": key, "metric_versions": self._versions[versions]} if known == sha256 else None
+
+    def add(self, file: str, sha256: str, head: dict[str, Any]) -> None:
+        """Note a valid record."""
+        if head["metric_versions"] not in self._versions:
+            self._versions.append(head["metric_versions"])
+        self._heads[file] = [sha256, head["key"], self._versions.index(head["metric_versions"])]
+        self._new = True
+
+    def save(self) -> None:
+        """Write what is new, where the folder exists; raises nothing."""
+        if self._new and self._path.parent.is_dir():
+            with suppress(OSError):
+                write(self._path, self._stamp, [self._heads, self._versions])

@@ -18,7 +18,6 @@ from typing import Any, cast
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.checked import Checked
 from benchmarks.records.config import check_form, run_key
 from benchmarks.records.form import (
     HEAD_ONLY,
@@ -33,6 +32,7 @@ from benchmarks.records.form import (
     slug,
 )
 from benchmarks.records.rows import FIELDS, Bounds, RowReader, Rows
+from benchmarks.records.stamp import Checked
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
 

@@ -12,10 +12,9 @@ from benchmarks.shapes import Record
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.sweep.estimate import Estimate
-from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import PlannedRun, RunGroup, RunOutcome
 from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan
-from benchmarks.sweep.progress import Display
+from benchmarks.sweep.progress import Display, Forecast
 from benchmarks.sweep.work import work
 from benchmarks.sweep.workers import Workers
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
-from benchmarks.records import lost
 from benchmarks.records.config import differences, is_brought
+from benchmarks.records.provenance import lost_remark
 from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
@@ -33,7 +33,7 @@ def origin(made: Made) -> dict[str, Any]:
         "file": run.file,
         "split": made.replicate[0],
         "seed": made.replicate[1],
-        "commit": plain(run.commit)[:12] + " with changes" * run.changed + lost.remark(run.commit),
+        "commit": plain(run.commit)[:12] + " with changes" * run.changed + lost_remark(run.commit),
         "machine": run.machine,
         "seconds": seconds if isinstance(seconds, float) else _number(run.seconds[0]),
         "finished": plain(run.finished),

@@ -13,9 +13,9 @@ from benchmarks import files
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Holder
 from benchmarks.sweep import progress, runner
-from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup, RunOutcome
 from benchmarks.sweep.plan import Plan
+from benchmarks.sweep.progress import Forecast
 from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.work import log_path

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
+from benchmarks.experiment.assembly import FittedRun
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.fitted import FittedRun
 from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
 from benchmarks.experiment.posterior import draws_of, posterior_rows, uniform_inputs
 from benchmarks.experiment.prediction import Predicted

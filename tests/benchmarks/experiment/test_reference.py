@@ -8,9 +8,8 @@ import torch
 
 import datasets
 from benchmarks.experiment import reference
-from benchmarks.experiment.assembly import build_data, build_model, run_streams
+from benchmarks.experiment.assembly import FittedRun, build_data, build_model, run_streams
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.fitted import FittedRun
 from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key, validate_config

@@ -11,7 +11,7 @@ import datasets
 from benchmarks import metrics
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.measure import UNCHANGED, measure_run
-from benchmarks.metrics import own
+from benchmarks.metrics import registry
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
@@ -47,7 +47,7 @@ def with_torch(given: predictions.Predictions, *others: predictions.Predictions)
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch):
     """Adds metrics for one test, in the order of the calls."""
-    monkeypatch.setattr(own, "OWN", {})
+    monkeypatch.setattr(registry, "OWN", {})
     before = dict(METRICS)
 
     def add(name: str, of=None, ood=None) -> None:

@@ -9,8 +9,8 @@ from scipy.stats import dirichlet, entropy
 
 from benchmarks.errors import UnknownName
 from benchmarks.metrics import METRICS, SetInfo, curves, evaluate, metric
+from benchmarks.metrics.detection import threshold_accuracy
 from benchmarks.metrics.dirichlet import fitted
-from benchmarks.metrics.threshold import threshold_accuracy
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from fvi_core.metrics import calibration, classification, ood, selective
 

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from torchmetrics.functional.classification import binary_auroc
 
 from benchmarks.metrics import curves
-from benchmarks.metrics.threshold import threshold_accuracy
+from benchmarks.metrics.detection import threshold_accuracy
 from fvi_core.metrics import ood
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=25).map(np.array)

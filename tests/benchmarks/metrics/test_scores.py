@@ -6,7 +6,7 @@ import torch
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from benchmarks.metrics import SetInfo, evaluate, groups, summarise
+from benchmarks.metrics import SetInfo, detection, evaluate, summarise
 from benchmarks.records.predictions import ClassificationPredictions
 from fvi_core.metrics.classification import energy
 
@@ -76,6 +76,6 @@ def test_groups_are_means_over_their_sets():
 
 
 def test_no_set_is_near_and_far():
-    for dataset, grouped in groups.GROUPS.items():
+    for dataset, grouped in detection.GROUPS.items():
         members = [name for names in grouped.values() for name in names]
         assert len(members) == len(set(members)) and dataset not in members and set(grouped) <= {"near", "far"}

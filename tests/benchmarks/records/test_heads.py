@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.records.form import section, serialise
-from benchmarks.records.heads import MARKS, HeadReader
-from benchmarks.records.rows import DECODER
+from benchmarks.records.rows import DECODER, MARKS, HeadReader
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
 

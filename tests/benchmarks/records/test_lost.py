@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.commands.inspection import record_text
-from benchmarks.records import lost
-from benchmarks.records.provenance import ROOT, git
+from benchmarks.records import provenance
+from benchmarks.records.provenance import ROOT, git, lost_commits, lost_remark
 from benchmarks.records.store import Store
 
 
@@ -31,7 +31,7 @@ def named(folder: Path) -> Iterator[str]:
 
 
 def test_commits_of_records_are_of_the_history_or_listed(history: set[str]) -> None:
-    listed = lost.listed()
+    listed = lost_commits()
     assert set(named(ROOT / "results")) - history <= set(listed), "lost_commits.csv lacks some"
     assert not set(listed) & history and set(listed.values()) <= history
 
@@ -39,15 +39,15 @@ def test_commits_of_records_are_of_the_history_or_listed(history: set[str]) -> N
 def test_what_is_said_of_a_lost_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = tmp_path / "lost_commits.csv"
     listed.write_text(f"commit,code\n{'a' * 40},{'b' * 40}\n")
-    monkeypatch.setattr(lost, "FILE", listed)
-    lost.listed.cache_clear()
+    monkeypatch.setattr(provenance, "LOST", listed)
+    lost_commits.cache_clear()
     try:
-        assert lost.remark("a" * 40) == " (not in this history; its code came with bbbbbbb)"
-        assert lost.remark("c" * 40) == ""
+        assert lost_remark("a" * 40) == " (not in this history; its code came with bbbbbbb)"
+        assert lost_remark("c" * 40) == ""
         store = Store(ROOT / "results")
         path = next(iter(store.paths().values()))
         record = store.read(path)
         record["provenance"]["commit"] = "a" * 40
         assert f"commit: {'a' * 40} (not in this history" in record_text(record, path)
     finally:
-        lost.listed.cache_clear()
+        lost_commits.cache_clear()

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.records import stamp
 from benchmarks.records import store as store_module
-from benchmarks.records.checked import Checked
+from benchmarks.records.stamp import Checked
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
 from tests.benchmarks.records.test_store import record

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.sweep.estimate import Estimate
-from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.progress import Forecast
 from tests.benchmarks import fakes
 
 
