@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 
@@ -68,17 +69,11 @@ AnywayOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
 
-class CommandLine(Protocol):
-    """Command line: takes words (default: those of this process), runs them and exits."""
-
-    def __call__(self, arguments: list[str] | None = None) -> None: ...
-
-
 say = partial(print, flush=True)  # at once, since the next step may take long
 
 
-def build(suite: Suite) -> CommandLine:
-    """Return the command line over a suite, as a function of the arguments; it exits."""
+def build(suite: Suite) -> Callable[..., None]:
+    """Return the command line over a suite: a function of its words (default: those of this process), which exits."""
     app = typer.Typer(
         help=HELP,
         no_args_is_help=True,

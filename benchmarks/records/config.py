@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from itertools import pairwise
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, get_origin, get_type_hints, is_typeddict
 
 from benchmarks.records.hyperparameters import PARTS
 from benchmarks.records.hyperparameters import resolve as resolve_parts
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import DatasetConfig, EvaluationConfig, RunConfig
 from fvi_core.methods import fitted_name
 
 CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -28,21 +28,17 @@ SCHEMA = 2
 MARKS = 999_000_001, 999_000_002
 """Placeholders for split and seed in the text that many runs share, which is then made once."""
 MOST, WEIGHTS = 10, 1_000_000  # most runs, and most weights of all their networks, in one stack
-REQUIRED = ("schema", "method", "dataset", "protocol", "seed", "parts", "sources", "evaluation")
-DATASET = ("name", "version", "scheme", "split", "content")
-EVALUATION = ("samples", "sets", "content")
-FORM = {"method": str, "protocol": str, "seed": int, "sources": dict}
-DATASET_FORM = {"name": str, "version": str, "scheme": str, "split": int, "content": dict}
-EVALUATION_FORM = {
-    **{"samples": int, "sets": list, "content": dict},
-    **{"posterior": dict, "reference": dict, "evidence": str, "fit": dict},
-}
 COMPARISONS = ("posterior", "reference")
-OPTIONAL = {"evaluation": (*COMPARISONS, "evidence", "bound", "fit")}
-"""Optional entries: comparisons with other trainings, the set of a log marginal likelihood, and a part fitted to the
-trained parameters by this evaluation alone."""
-
-
+OPTIONAL = (*COMPARISONS, "evidence", "bound", "fit")
+"""Optional entries of an evaluation: comparisons with other trainings, the sets of a log marginal likelihood and of a
+bound on it, and a part fitted to the trained parameters by this evaluation alone."""
+FORMS: dict[str, dict[str, type]] = {
+    where: {
+        name: dict if is_typeddict(kind) else get_origin(kind) or kind for name, kind in get_type_hints(form).items()
+    }
+    for where, form in (("", RunConfig), ("['dataset']", DatasetConfig), ("['evaluation']", EvaluationConfig))
+}
+"""Type of every entry of a configuration, of its data set and of its evaluation, as JSON has it."""
 BROUGHT = "predictions"
 """Entry with the digest of a file of external predictions."""
 ALWAYS = ("network", "family", "likelihood", "weight", "training")
@@ -221,19 +217,13 @@ def check_form(config: Any) -> None:
 
     Names and hyper-parameters of parts are not checked: they may belong to code that is not here.
     """
-    _same_keys("configuration", config, REQUIRED)
-    if config["schema"] != SCHEMA:
-        raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
+    _check_keys(config)
     evaluation, parts = config["evaluation"], config["parts"]
-    _same_keys("configuration['dataset']", config["dataset"], DATASET)
-    _same_keys("configuration['evaluation']", evaluation, EVALUATION, OPTIONAL["evaluation"])
-    _same_keys("configuration['parts']", parts, PARTS)
-    for where, values, kinds in (("", config, FORM), ("['dataset']", config["dataset"], DATASET_FORM),
-                                 ("['evaluation']", evaluation, EVALUATION_FORM)):  # fmt: skip
-        for name, kind in kinds.items():
-            if name in values and type(values[name]) is not kind:
+    for (where, kinds), values in zip(FORMS.items(), (config, config["dataset"], evaluation)):
+        for name, value in values.items():
+            if not isinstance(value, kinds[name]) or isinstance(value, bool):
                 raise InvalidConfig(
-                    f"configuration{where}['{name}']: expected {kind.__name__}, found {values[name]!r:.80}"
+                    f"configuration{where}['{name}']: expected {kinds[name].__name__}, found {value!r:.80}"
                 )
     for values in (config["sources"], config["dataset"]["content"], evaluation["content"]):
         if not all(type(value) is str for value in values.values()):
@@ -254,15 +244,7 @@ def check_form(config: Any) -> None:
 
 def validate_config(config: RunConfig) -> None:
     """Raise :class:`InvalidConfig` unless the configuration has this schema and every hyper-parameter."""
-    _same_keys("configuration", config, REQUIRED)
-    if config["schema"] != SCHEMA:
-        raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
-    for name, found, expected in (
-        ("dataset", config["dataset"], DATASET),
-        ("evaluation", config["evaluation"], EVALUATION),
-        ("parts", config["parts"], PARTS),
-    ):
-        _same_keys(f"configuration['{name}']", found, expected, OPTIONAL.get(name, ()))
+    _check_keys(config)
     given: Mapping[str, Any] = config["parts"]
     _same_parts("parts", given, resolve_parts(given))
     if fit := config["evaluation"].get("fit"):
@@ -276,6 +258,17 @@ def _same_parts(where: str, found: Mapping[str, Any], resolved: Mapping[str, Any
                 f"configuration['{where}']['{name}']: expected every hyper-parameter, {canonical_json(part)}, "
                 f"found {canonical_json(found[name])}"
             )
+
+
+def _check_keys(config: Any) -> None:
+    run, data, evaluation = map(tuple, FORMS.values())
+    _same_keys("configuration", config, run)
+    if config["schema"] != SCHEMA:
+        raise InvalidConfig(f"configuration schema {config['schema']!r}: this version reads schema {SCHEMA}")
+    _same_keys("configuration['dataset']", config["dataset"], data)
+    needed = tuple(name for name in evaluation if name not in OPTIONAL)
+    _same_keys("configuration['evaluation']", config["evaluation"], needed, OPTIONAL)
+    _same_keys("configuration['parts']", config["parts"], PARTS)
 
 
 def _same_keys(where: str, found: Any, expected: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:

@@ -25,7 +25,7 @@ def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
 def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
     """Return the configuration of external predictions for a run of the table."""
     evaluation: Any = {**asked["evaluation"], "samples": samples}
-    for name in OPTIONAL["evaluation"]:  # these need more than predictions
+    for name in OPTIONAL:  # these need more than predictions
         evaluation.pop(name, None)
     given = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {BROUGHT: digest}, "evaluation": evaluation}
     return fixed(cast(RunConfig, {**asked, **given}))
