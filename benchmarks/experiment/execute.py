@@ -155,13 +155,13 @@ def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
             afterwards = FITS.build(asked["fit"])
             with unchanged("fitting", training_data.tensors | parameters):
                 model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
+        own = FittedRun(config, split, training_data, model, parameters, streams)
         with unchanged("prediction", training_data.tensors | parameters):
-            predicted = predict_sets(config["evaluation"], split, model, training_data, parameters, streams)
+            predicted = predict_sets(own)
     except (NotFinite, FitFailed, ChangedInPlace) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before the record exists
     metrics, curves = measured(split, predicted, model.likelihood.scores)
-    own = FittedRun(config, split, training_data, model, parameters, streams)
     try:
         for entry, rows_of in ENTRIES.items():
             if entry in asked:

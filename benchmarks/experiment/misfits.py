@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_data, build_model, run_streams
+from benchmarks.experiment.assembly import FittedRun, build_data, build_model, run_streams
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json, method_of
 from benchmarks.records.hyperparameters import FITTING, known, own_parts, resolve
@@ -96,7 +96,8 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     arrays = Arrays(x, np.arange(POINTS) % CLASSES if task == "classification" else values)
     outputs = CLASSES if task == "classification" else numbers
     split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), validation=arrays)
-    config = cast(RunConfig, {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts})
+    tiny = {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts}
+    config = cast(RunConfig, {**tiny, "evaluation": {"samples": 2, "sets": ["test"], "content": {}}})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
     training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
@@ -108,7 +109,7 @@ def _try(parts: PartsConfig, task: str, numbers: int) -> None:
     if trained.parameters is not None:
         asking = streams.child("evaluate")
         fitted = model.after_training(trained.parameters, training_data, asking)
-        predict_sets({"samples": 2, "sets": ["test"], "content": {}}, split, model, training_data, fitted, asking)
+        predict_sets(FittedRun(config, split, training_data, model, fitted, asking))
 
 
 class Trial(Divergence):

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.experiment.assembly import inputs_of
+from benchmarks.experiment.assembly import FittedRun, inputs_of
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.metrics.evaluate import Scores
 from benchmarks.records import predictions as stored
-from benchmarks.shapes import Curves, EvaluationConfig, MetricRow
+from benchmarks.shapes import Curves, MetricRow
 from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
 from fvi_core.blocks import rows_at_once
@@ -72,22 +72,16 @@ def measured(split: Split, predicted: Predicted, scores: Scores = lambda values:
     return metrics, curves
 
 
-def predict_sets(
-    evaluation: EvaluationConfig,
-    split: Split,
-    model: Model,
-    training_data: TrainingData,
-    parameters: Parameters,
-    streams: Streams,
-) -> Predicted:
-    """Predict the evaluation sets of a run with one trained and fitted replica.
+def predict_sets(own: FittedRun) -> Predicted:
+    """Predict the evaluation sets of a run with its trained and fitted replica.
 
     Raises :class:`NotFinite`, NotSupported.
     """
-    samples, std = evaluation["samples"], model.noise_std(parameters)
+    split, model, training_data, parameters, streams = own.split, own.model, own.data, own.parameters, own.streams
+    samples, std = own.config["evaluation"]["samples"], model.noise_std(parameters)
     found = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, training_data)
-    for name in evaluation["sets"]:
+    for name in own.config["evaluation"]["sets"]:
         chosen = split.evaluation(name)
         # Every set uses the same functions, so that in- and out-of-distribution scores come from one model.
         functions = streams.child("functions")

@@ -67,11 +67,10 @@ def as_graphs(training: T, model: Model, data: TrainingData) -> tuple[T, dict[st
 
     It is not in the configuration, since it changes no operation.
     """
-    if not setting(GRAPHS, 0, "1 for steps as CUDA graphs"):
-        return training, {}
-    if not isinstance(training, Training) or obstacle(model, data):
-        return training, {}
-    return replace(training, graph=True), {"graph": True}
+    wanted = setting(GRAPHS, 0, "1 for steps as CUDA graphs")
+    if wanted and isinstance(training, Training) and not obstacle(model, data):
+        return replace(training, graph=True), {"graph": True}
+    return training, {}
 
 
 @dataclass

@@ -1,29 +1,58 @@
-"""rudner2022, table 2: CIFAR-10 with a ResNet-18, also named ``cifar10``. Made for a GPU."""
+"""rudner2022, table 2: CIFAR-10 with a ResNet-18, also named ``cifar10``. Made for a GPU.
+
+Protocol short, for the other papers' tables on CIFAR-10 too: a paper's settings reduced to hours without a GPU.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.tables import cifar_short
+from benchmarks.tables import fashion_mnist
+from benchmarks.tables.fashion_mnist import MEMBERS, SEEDS
 from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.spec import Row, Table, column
 
+EPOCHS, WIDTH, IMAGES = 15, 16, 1000
+NARROWED = 64 // WIDTH
+"""Divisor of the numbers of channels, and so of features."""
+PEAK = 0.1
+"""Learning rate at the top of the cycle."""
+IN_BFLOAT16 = {"training.precision": "bfloat16"}
+
+
+def shortened(parts: Parts, cycle: bool = True) -> Parts:
+    """Return a row's parts with a narrow ResNet-18, few epochs and, unless ``cycle`` is off, one learning
+    rate cycle.
+    """
+    own = {"training.optimiser.lr": PEAK, "training.schedule": {"name": "one_cycle"}}
+    return layered(parts, IN_BFLOAT16, {"network.width": WIDTH, "training.epochs": EPOCHS}, own if cycle else {})
+
+
+def some(evaluation_set: str) -> str:
+    """Return a corrupted or attacked set of a thousand images."""
+    return f"{evaluation_set}-of-{IMAGES}"
+
+
+REDUCTION = (
+    f"a ResNet-18 of {WIDTH} to {8 * WIDTH} channels in place of 64 to 512, {EPOCHS} epochs in place of 200 or 250, "
+    f"SGD in one cycle of the learning rate up to {PEAK:g} and down, products and convolutions in bfloat16, "
+    f"{SEEDS['short']} seeds, ensembles of {MEMBERS['short']}"
+)
+
+
 PAPER, DATASET = "rudner2022", "cifar10"
+
+
+def _shared(*labels: str) -> tuple[Row, ...]:
+    return tuple(row for row in fashion_mnist.ROWS if row.label in labels)
+
+
 ROWS = (
-    Row("MAP", "MAP", "MAP"),
-    Row("MFVI", "MFVI [Blundell et al., 2015]", "MFVI"),
-    Row("MFVI (tempered)", "MFVI (tempered)", "MFVI (tempered)"),
-    Row("MC Dropout", "MC DROPOUT [Gal and Ghahramani, 2016]", "MC Dropout"),
-    Row("SWAG", "SWAG [Maddox et al., 2019]", "SWAG"),
+    *_shared("MAP", "MFVI", "MFVI (tempered)", "MC Dropout", "SWAG"),
     Row("VOGN", "VOGN [Osawa et al., 2019]", "VOGN"),
-    Row("DUQ", "DUQ [van Amersfoort et al., 2020]", "DUQ"),
-    Row("DUQ, its own settings", "DUQ [van Amersfoort et al., 2020]", "DUQ", "own"),
-    Row("SPG", "SPG [Ma and Hernández-Lobato, 2021]"),
-    Row("FSVI (monochrome)", "FSVI (pXC = random monochrome)", "FSVI", "monochrome"),
+    *_shared("DUQ", "DUQ, its own settings", "SPG", "FSVI (monochrome)"),
     Row("FSVI (CIFAR-100)", "FSVI (pXC = CIFAR-100)", "FSVI", "cifar100"),
-    Row("Deep Ensemble", "Deep Ensemble", "Deep Ensemble"),
-    Row("Deep Ensemble of MAP", "Deep Ensemble", "MAP Ensemble"),
-    Row("FSVI Ensemble (monochrome)", "FSVI Ensemble (pXC = random monochrome)", "FSVI Ensemble", "monochrome"),
+    *_shared("Deep Ensemble", "Deep Ensemble of MAP", "FSVI Ensemble (monochrome)"),
 )
 _FURTHER: dict[str, Parts] = {
     "monochrome": {"name": "random_monochrome"},
@@ -71,15 +100,13 @@ _OWN: dict[str, Parts] = {
     "FSVI": {"family.log_var_init": _NARROW, "prior.variance": 0.1},
     "FSVI Ensemble": {"family.base.log_var_init": _NARROW, "prior.variance": 0.1},
 }
-_SEEDS = {"paper": 10, "short": cifar_short.SEEDS, "smoke": 1}
-_MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
 def _parts(row: Row, protocol: str) -> Parts:
     """Return the ResNet-18 configuration of the authors' code of 2023; see the notes."""
     parts = layered(_COMMON, _OWN.get(row.made_by, {}), DUQ_OWN if row.variant == "own" else {})
     if row.made_by in ("FSVI", "FSVI Ensemble"):
-        share = cifar_short.NARROWED if protocol == "short" else 1
+        share = NARROWED if protocol == "short" else 1
         parts["context"] = context(row.variant, share) if row.variant in _FURTHER else None
     if protocol == "short":
         parts = _shortened(row, parts)
@@ -87,16 +114,16 @@ def _parts(row: Row, protocol: str) -> Parts:
         swag = row.made_by == "SWAG"
         fewer = {"network.width": 2, "training.epochs": 2 if swag else 1, "training.samples": 1}
         parts = layered(parts, fewer, {"family.start": 0.0} if swag else {})
-    return layered(parts, {"family.size": _MEMBERS[protocol]}) if "Ensemble" in row.made_by else parts
+    return layered(parts, {"family.size": MEMBERS[protocol]}) if "Ensemble" in row.made_by else parts
 
 
 def _shortened(row: Row, parts: Parts) -> Parts:
     """Shorten training; SWAG, DUQ with its own settings and VOGN keep their schedules over fewer epochs, VOGN also its
     training part."""
     if row.made_by == "VOGN":
-        fewer = {"training.epochs": cifar_short.EPOCHS, "training.samples": 1}
-        return layered(parts, fewer, {"network.width": cifar_short.WIDTH})
-    return cifar_short.shortened(parts, cycle=row.made_by != "SWAG" and row.variant != "own")
+        fewer = {"training.epochs": EPOCHS, "training.samples": 1}
+        return layered(parts, fewer, {"network.width": WIDTH})
+    return shortened(parts, cycle=row.made_by != "SWAG" and row.variant != "own")
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -105,13 +132,13 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """
     samples = 2 if protocol == "smoke" else 20 if row.made_by == "VOGN" else 10
     corrupted = f"{DATASET}_c-2"
-    sets = ("test", "ood-svhn", cifar_short.some(corrupted) if protocol == "short" else corrupted)
-    return Recipe(_parts(row, protocol), seeds(_SEEDS[protocol]), PAPER, samples=samples, sets=sets)
+    sets = ("test", "ood-svhn", some(corrupted) if protocol == "short" else corrupted)
+    return Recipe(_parts(row, protocol), seeds(SEEDS[protocol]), PAPER, samples=samples, sets=sets)
 
 
 REDUCTIONS = {
     "short": (
-        f"{cifar_short.REDUCTION}; SWAG with its own learning rate, averaged over the last 3 epochs; DUQ with its own "
+        f"{REDUCTION}; SWAG with its own learning rate, averaged over the last 3 epochs; DUQ with its own "
         "settings, and VOGN, with their own learning rates, lowered at the same parts of the training; VOGN in float32"
     ),
     "smoke": (

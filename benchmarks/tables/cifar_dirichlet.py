@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.records import published
-from benchmarks.tables import cifar_short, rotated_mnist
+from benchmarks.tables import cifar, rotated_mnist
+from benchmarks.tables.fashion_mnist import MEMBERS, SEEDS
 from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.rotated_mnist import TITLES, shifted
 from benchmarks.tables.spec import Column, Row, Table
@@ -27,10 +28,8 @@ RANK1_MEMBERS = 4
 SEVERITIES = tuple(range(6))
 EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")
 _NAMES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
-_SEEDS = {"paper": 10, "short": cifar_short.SEEDS, "smoke": 1}
 DRAWS = 5
 """Draws in training of the row that figure 9 adds, which has three seeds."""
-_MEMBERS = {"paper": 5, "short": cifar_short.MEMBERS, "smoke": 2}
 
 
 _COMMON = {
@@ -65,24 +64,24 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Train on all training images, cropped and flipped. Prediction: 10 draws, or the members."""
     if protocol == "short" and dataset != "cifar10":
         return None
-    parts, count = _parts(row, dataset), _SEEDS[protocol]
+    parts, count = _parts(row, dataset), SEEDS[protocol]
     if row.variant:
         parts, count = layered(parts, {"training.samples": DRAWS}), min(count, 3)
     if protocol == "short":
-        parts = cifar_short.shortened(parts)
+        parts = cifar.shortened(parts)
     if protocol == "smoke":
         parts = layered(parts, {"network.width": 2, "training.epochs": 1})
-    members = _MEMBERS[protocol] if "Ensemble" in row.made_by else RANK1_MEMBERS * row.made_by.startswith("Rank1")
+    members = MEMBERS[protocol] if "Ensemble" in row.made_by else RANK1_MEMBERS * row.made_by.startswith("Rank1")
     parts, samples = layered(parts, {"family.size": members} if members else {}), members or 10
     corrupted = (f"{dataset}_c-{severity}" for severity in SEVERITIES)
     shifted_sets = (*corrupted, *(f"fgsm-{epsilon}" for epsilon in EPSILONS))
-    sets = ("test", *(map(cifar_short.some, shifted_sets) if protocol == "short" else shifted_sets))
+    sets = ("test", *(map(cifar.some, shifted_sets) if protocol == "short" else shifted_sets))
     samples = min(samples, 4) if protocol == "smoke" else samples
     return Recipe(parts, seeds(count), PAPER, samples=samples, sets=sets)
 
 
 REDUCTIONS = {
-    "short": cifar_short.REDUCTION,
+    "short": cifar.REDUCTION,
     "smoke": (
         "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not "
         "of the methods"

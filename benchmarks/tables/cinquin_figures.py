@@ -19,7 +19,7 @@ from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, me
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 DATA = "cinquin_1d"
-KERNELS = {"RBF": "rbf", "Matern 1/2": "matern12"}
+KERNELS = ("RBF", "Matern 1/2")
 MORE_KERNELS = {
     "Matern 1/2": "matern12",
     "Matern 3/2": "matern32",

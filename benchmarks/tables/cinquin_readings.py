@@ -112,10 +112,6 @@ INDUCING = {f"{points:,} inducing points": points for points in (250, 500)}
 COLLAPSED_STEPS = 2000
 
 
-def _sparse(label: str) -> Row:
-    return Row(f"Sparse GP, {label}", "Sparse GP", METHODS["Sparse GP"], label)
-
-
 def inducing_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the row of table 1 with more inducing points, whose number the paper does not print."""
     found = cinquin.recipe(row, dataset, protocol)
@@ -155,29 +151,24 @@ def _songs(suffix: str, title: str, condition: str, metric: str) -> Table:
     )
 
 
+def _of(label: str, *variants: str) -> tuple[Row, ...]:
+    """Return rows of variants of a row of table 1."""
+    return tuple(Row(f"{label}, {variant}", label, METHODS[label], variant) for variant in variants)
+
+
 TABLES = (
     *varied(
         "candidates",
         "Networks by activation, learning rate, kernel and prior",
-        tuple(
-            Row(f"{label}, {name}", label, METHODS[label], name)
-            for label in COMPARED
-            for name in CANDIDATES["paper"][METHODS[label]]
-        ),
+        tuple(row for label in COMPARED for row in _of(label, *CANDIDATES["paper"][METHODS[label]])),
         SMALL,
         candidates_recipe,
     ),
-    *varied(
-        "mfvi",
-        "MFVI by where its training starts and ends",
-        tuple(Row(f"MFVI, {label}", "MFVI", "MFVI", label) for label in (*MFVI, WIDE_ALONE)),
-        SMALL,
-        mfvi_recipe,
-    ),
+    *varied("mfvi", "MFVI by where its training starts and ends", _of("MFVI", *MFVI, WIDE_ALONE), SMALL, mfvi_recipe),
     *varied(
         "laplace",
         "Laplace by what chooses its prior precision, by its correlations, and by when training stops",
-        tuple(Row(f"Laplace, {label}", "Laplace", "Laplace", label) for label in (*LAPLACE, *PATIENT, ANNEALED)),
+        _of("Laplace", *LAPLACE, *PATIENT, ANNEALED),
         SMALL + LARGE,
         laplace_recipe,
     ),
@@ -191,14 +182,14 @@ TABLES = (
     *varied(
         "inducing",
         "Sparse GP by its number of inducing points",
-        tuple(map(_sparse, INDUCING)),
+        _of("Sparse GP", *INDUCING),
         ("wine", "kin8nm"),
         inducing_recipe,
     ),
     *varied(
         "collapsed",
         "Sparse GP by the collapsed bound",
-        (_sparse("collapsed bound"),),
+        _of("Sparse GP", "collapsed bound"),
         (*SMALL, "naval"),
         collapsed_recipe,
     ),

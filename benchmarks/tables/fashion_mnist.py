@@ -78,8 +78,9 @@ _OWN: dict[str, Parts] = {
     "FSVI": FUNCTION_SPACE | {"family": _HEAD},
     "FSVI Ensemble": FUNCTION_SPACE | {"family.base": _HEAD},
 }
-_SEEDS = {"paper": 10, "short": 3, "smoke": 1}
-_MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
+SEEDS = {"paper": 10, "short": 3, "smoke": 1}
+MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
+"""Seeds, and members of ensembles, of the tables on images of both papers of Rudner et al. and of CIFAR."""
 _SHORT: Parts = {"training.epochs": 5}
 _FEWER: dict[str, dict[str, Parts]] = {
     "paper": {"": {}, "SWAG": {}, "own": {}},
@@ -107,14 +108,14 @@ def _parts(row: Row, protocol: str) -> Parts:
         fewer[""] if protocol == "smoke" or not kind else {},
         fewer[kind],
     )
-    return layered(parts, {"family.size": _MEMBERS[protocol]}) if "Ensemble" in row.made_by else parts
+    return layered(parts, {"family.size": MEMBERS[protocol]}) if "Ensemble" in row.made_by else parts
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Train on all training images; runs on MNIST differ only in data and evaluation sets."""
     others = ("ood-mnist", "ood-notmnist") if dataset == "fashion_mnist" else (f"rotation-{angle}" for angle in ANGLES)
     samples = 2 if protocol == "smoke" else 10
-    return Recipe(_parts(row, protocol), seeds(_SEEDS[protocol]), PAPER, samples=samples, sets=("test", *others))
+    return Recipe(_parts(row, protocol), seeds(SEEDS[protocol]), PAPER, samples=samples, sets=("test", *others))
 
 
 REDUCTIONS = {

@@ -23,11 +23,7 @@ ENSEMBLE = Row(
 ROWS = (
     Row("MC Dropout", "MC Dropout", "MC Dropout", metrics=((PREDICTIVE, "gaussian_log_predictive"),)),
     ENSEMBLE,
-    Row("MFVI", "MFVI", "MFVI"),
-    Row("FuNN-MFVI", "FuNN-MFVI", "FuNN-MFVI"),
-    Row("NN-HyVI", "NN-HyVI", "NN-HyVI"),
-    Row("FuNN-HyVI", "FuNN-HyVI", "FuNN-HyVI"),
-    Row("FBNN", "FBNN", "FBNN"),
+    *(Row(name, name, name) for name in ("MFVI", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "FBNN")),
 )
 
 # Initial standard deviation 0.001 of mean-field weights, as a log-variance (PROTOCOLS of the authors' scripts of 2020).

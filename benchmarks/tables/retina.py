@@ -116,22 +116,10 @@ def network(member: str) -> Parts:
 MASK_ONLY = "mask"
 ROWS = (
     Row("mask only (linear)", None, "MAP", MASK_ONLY),
-    Row("MAP", None, "MAP"),
-    Row("MFVI", None, "MFVI"),
-    Row("MC Dropout", None, "MC Dropout"),
-    Row("MFVI (radial)", None, "MFVI (radial)"),
-    Row("Rank1", None, "Rank1"),
-    Row("FSVI", None, "FSVI"),
     *(
-        Row(name, None, name)
-        for name in (
-            "MAP Ensemble",
-            "MFVI Ensemble",
-            "MC Dropout Ensemble",
-            "MFVI (radial) Ensemble",
-            "Rank1 Ensemble",
-            "FSVI Ensemble",
-        )
+        Row(f"{name}{suffix}", None, f"{name}{suffix}")
+        for suffix in ("", " Ensemble")
+        for name in ("MAP", "MFVI", "MC Dropout", "MFVI (radial)", "Rank1", "FSVI")
     ),
 )
 RECORDED = {OWN: "paper"}  # what the protocol was called when records were made

@@ -139,18 +139,21 @@ def _table(
     rows: tuple[Row, ...] = ROWS,
     paper: str | None = PAPER,
 ) -> Table:
-    return Table(
-        name,
-        title,
-        rows,
-        columns,
-        recipe,
-        paper=paper,
-        number=number,
-        reductions=REDUCTIONS,
-    )
+    return Table(name, title, rows, columns, recipe, paper=paper, number=number, reductions=REDUCTIONS)
 
 
+_ALL = "(dirichlet2022, tables 2 to 10)"
+_WITHOUT = "turned without interpolation"
+_BESIDE_TABLES = (
+    ("draws", ": MC Dropout by the number of draws in prediction (dirichlet2022)", _EVERY, DRAWS_ROWS),
+    ("together", ": ensembles whose networks see the same batches (dirichlet2022)", _EVERY, TOGETHER_ROWS),
+    ("nearest", f" by angle, {_WITHOUT} {_ALL}", _EVERY_NEAREST, NEAREST_ROWS),
+    ("seeds", f" by angle, over thirty seeds {_ALL}", _EVERY, SEEDS_ROWS),
+    ("nearest-seeds", f" by angle, {_WITHOUT}, over thirty seeds {_ALL}", _EVERY_NEAREST, NEAREST_SEEDS_ROWS),
+    ("lecun", f" by angle, from LeCun's initial weights {_ALL}", _EVERY, LECUN_ROWS),
+    ("nearest-lecun", f" by angle, from LeCun's initial weights, {_WITHOUT} {_ALL}", _EVERY_NEAREST, LECUN_ROWS),
+)
+"""Suffix, title, columns and rows of the tables beside ``rotated-mnist``."""
 TABLES = (
     _table("rotated-mnist", "Rotated MNIST by angle (dirichlet2022, tables 2 to 10)"),
     *(
@@ -164,43 +167,8 @@ TABLES = (
         rows=INDEX_ROWS,
         paper=None,
     ),
-    _table(
-        "rotated-mnist-draws",
-        "Rotated MNIST: MC Dropout by the number of draws in prediction (dirichlet2022)",
-        rows=DRAWS_ROWS,
-    ),
-    _table(
-        "rotated-mnist-together",
-        "Rotated MNIST: ensembles whose networks see the same batches (dirichlet2022)",
-        rows=TOGETHER_ROWS,
-    ),
-    _table(
-        "rotated-mnist-nearest",
-        "Rotated MNIST by angle, turned without interpolation (dirichlet2022, tables 2 to 10)",
-        _EVERY_NEAREST,
-        rows=NEAREST_ROWS,
-    ),
-    _table(
-        "rotated-mnist-seeds",
-        "Rotated MNIST by angle, over thirty seeds (dirichlet2022, tables 2 to 10)",
-        rows=SEEDS_ROWS,
-    ),
-    _table(
-        "rotated-mnist-nearest-seeds",
-        "Rotated MNIST by angle, turned without interpolation, over thirty seeds (dirichlet2022, tables 2 to 10)",
-        _EVERY_NEAREST,
-        rows=NEAREST_SEEDS_ROWS,
-    ),
-    _table(
-        "rotated-mnist-lecun",
-        "Rotated MNIST by angle, from LeCun's initial weights (dirichlet2022, tables 2 to 10)",
-        rows=LECUN_ROWS,
-    ),
-    _table(
-        "rotated-mnist-nearest-lecun",
-        "Rotated MNIST by angle, from LeCun's initial weights, turned without interpolation (dirichlet2022, tables 2 "
-        "to 10)",
-        _EVERY_NEAREST,
-        rows=LECUN_ROWS,
+    *(
+        _table(f"rotated-mnist-{suffix}", f"Rotated MNIST{title}", columns, rows=rows)
+        for suffix, title, columns, rows in _BESIDE_TABLES
     ),
 )

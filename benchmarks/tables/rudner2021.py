@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.tables import cifar_short
+from benchmarks.tables import cifar
+from benchmarks.tables.fashion_mnist import MEMBERS, SEEDS
 from benchmarks.tables.recipes import Recipe, layered, seeds
 from benchmarks.tables.spec import Column, Row, Table, column
 
@@ -27,8 +28,6 @@ _TINY = {
     "fashion_mnist": {"channels": [4, 8], "dense": [16]},
     "cifar10": {"channels": [2, 2, 4, 4, 8, 8], "dense": [16]},
 }
-_SEEDS = {"paper": 10, "short": 3, "smoke": 1}
-_MEMBERS = {"paper": 5, "short": 3, "smoke": 2}
 _STOPPED = 3
 """MFVI stops after the epochs divided by this number."""
 _COMMON = {"likelihood.name": "categorical", "training.batch_size": 128, "training.optimiser.name": "adam"}
@@ -39,7 +38,7 @@ _PROTOCOLS = {
     "smoke": _FEW,
 }
 _CIFAR = {"training.augment": {"crop": 4, "flip": True}}
-_CIFAR_SHORT = cifar_short.IN_BFLOAT16 | {"training.epochs": 10}
+_CIFAR_SHORT = cifar.IN_BFLOAT16 | {"training.epochs": 10}
 _DECAY = {"divergence.name": "weight_penalty", "prior.name": "gaussian_weights", "prior.variance": 10.0}
 _OWN = {
     "FSVI (rudner2021)": {
@@ -62,10 +61,10 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     if row.made_by == "MFVI":
         parts = layered(parts, {"training.epochs": max(1, round(parts["training"]["epochs"] / _STOPPED))})
     if row.made_by == "Deep Ensemble":
-        parts = layered(parts, {"family.size": _MEMBERS[protocol]})
+        parts = layered(parts, {"family.size": MEMBERS[protocol]})
     parts = layered(parts, {"network": _TINY[dataset]} if smoke else {})
     return Recipe(
-        parts, seeds(_SEEDS[protocol]), PAPER, samples=2 if smoke else 10, sets=("test", f"ood-{OOD[dataset]}")
+        parts, seeds(SEEDS[protocol]), PAPER, samples=2 if smoke else 10, sets=("test", f"ood-{OOD[dataset]}")
     )
 
 

@@ -9,30 +9,27 @@ from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_conf
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from benchmarks.tables.toy_settings import SETS, VAGUE, settings
 
+
+def _plain(*names: str) -> tuple[Row, ...]:
+    return tuple(Row(name, method=name) for name in names)
+
+
+def _by_kernel(label: str, method: str) -> tuple[Row, ...]:
+    return tuple(Row(f"{label} ({name})", method=method, variant=kernel) for name, kernel in KERNELS.items())
+
+
+KERNELS = {"RBF": "rbf", "Matern 1/2": "matern12"}
 _BIASED = ("MAP fVI", "MC Dropout fVI", "Ensemble fVI")
 ROWS = (
-    Row("MAP", method="MAP"),
-    Row("MFVI", method="MFVI"),
-    Row("MC Dropout", method="MC Dropout"),
-    Row("Deep Ensemble", method="Deep Ensemble"),
-    Row("FuNN-MFVI", method="FuNN-MFVI"),
-    Row("NN-HyVI", method="NN-HyVI"),
-    Row("FuNN-HyVI", method="FuNN-HyVI"),
-    Row("FSVI (rudner2021)", method="FSVI (rudner2021)"),
+    *_plain("MAP", "MFVI", "MC Dropout", "Deep Ensemble", "FuNN-MFVI", "NN-HyVI", "FuNN-HyVI", "FSVI (rudner2021)"),
     Row(f"FSVI (rudner2021), {VAGUE}", method="FSVI (rudner2021)", variant=VAGUE),
-    Row("FSVI", method="FSVI"),
-    Row("GFSVI (RBF)", method="GFSVI", variant="rbf"),
-    Row("GFSVI (Matern 1/2)", method="GFSVI", variant="matern12"),
-    Row("GP (RBF)", method="GP", variant="rbf"),
-    Row("GP (Matern 1/2)", method="GP", variant="matern12"),
-    Row("MAP fVI", method="MAP fVI"),
-    Row("MC Dropout fVI", method="MC Dropout fVI"),
-    Row("Ensemble fVI", method="Ensemble fVI"),
+    *_plain("FSVI"),
+    *_by_kernel("GFSVI", "GFSVI"),
+    *_by_kernel("GP", "GP"),
+    *_plain(*_BIASED),
     *(Row(f"{name} (biased)", method=name, variant="biased") for name in _BIASED),
-    Row("FVI (RBF)", method="FBNN", variant="rbf"),
-    Row("FVI (Matern 1/2)", method="FBNN", variant="matern12"),
-    Row("Laplace", method="Laplace"),
-    Row("HMC", method="HMC"),
+    *_by_kernel("FVI", "FBNN"),
+    *_plain("Laplace", "HMC"),
 )
 LATER = {"FBNN", "Laplace", "HMC"}
 """Methods that protocol ``short`` omits."""
@@ -69,7 +66,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 def _reference(row: Row, dataset: str, protocol: str) -> ReferenceRequest:
     """Return the exact process with the row's kernel, or HMC's first run."""
     label = REFERENCES[dataset]
-    variant = row.variant if row.variant in ("rbf", "matern12") else "rbf"
+    variant = row.variant if row.variant in KERNELS.values() else "rbf"
     own = next(r for r in ROWS if r.method == label and r.variant in ("", variant))
     parts = parts_of(own, dataset, protocol)
     assert parts is not None

@@ -14,7 +14,7 @@ from benchmarks import tables
 from benchmarks.experiment.execute import execute
 from benchmarks.records import published
 from benchmarks.records.config import run_key
-from benchmarks.tables import cifar_short
+from benchmarks.tables import cifar
 from benchmarks.tables.recipes import merge
 from datasets.images import SOURCES
 from datasets.rotation import rotate
@@ -117,11 +117,11 @@ def test_protocol_short_on_cifar10_is_one_for_all_rows_and_says_what_it_is(name:
     assert {config["method"] for config in runs} == made and {config["seed"] for config in runs} == {0, 1, 2}
     for config in runs:
         training, sets = config["parts"]["training"], config["evaluation"]["sets"]
-        assert (config["parts"]["network"]["width"], training["epochs"]) == (cifar_short.WIDTH, cifar_short.EPOCHS)
+        assert (config["parts"]["network"]["width"], training["epochs"]) == (cifar.WIDTH, cifar.EPOCHS)
         assert training["augment"] == {"crop": 4, "flip": True}
         assert training["name"] == "vogn" or training["precision"] == "bfloat16"
         if training["schedule"]["name"] == "one_cycle":
-            assert training["optimiser"]["lr"] == cifar_short.PEAK
+            assert training["optimiser"]["lr"] == cifar.PEAK
         assert all(each.endswith("-of-1000") for each in sets if each not in ("test", "ood-svhn"))
     said = table.reduction("short")
     for part in ("16 to 128 channels", "15 epochs", "one cycle", "bfloat16", "3 seeds", "ensembles of 3", "1,000 of"):
@@ -287,7 +287,7 @@ def _points(row, table: str, protocol: str) -> list:
 def test_context_points_of_cifar_are_fewer_than_features(row: str) -> None:
     assert _points(row, "rudner2022-2", "paper") == [None, 32]  # the batch of 128, and a last layer of 512
     few = _points(row, "rudner2022-2", "short")
-    assert few == [32, 8] and sum(few) < 8 * cifar_short.WIDTH
+    assert few == [32, 8] and sum(few) < 8 * cifar.WIDTH
 
 
 def test_the_experiment_about_them_has_those_of_the_paper_too() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.records.config import training_key
-from benchmarks.tables import Row, Table, cifar, cifar_short, fashion_mnist_readings
+from benchmarks.tables import Row, Table, cifar, fashion_mnist_readings
 from benchmarks.tables.recipes import merge
 from tests.configs import words_of
 from tools.cost.images import random_images
@@ -248,10 +248,10 @@ def test_mfvis_log_variances_hardly_move_on_cifar10() -> None:
 @pytest.mark.parametrize("label", ["SWAG", "DUQ, its own settings", "VOGN"])
 def test_rows_with_schedules_of_their_own_keep_them_in_fewer_epochs(label: str) -> None:
     paper, short = (parts("rudner2022-2", label, "cifar10", protocol) for protocol in ("paper", "short"))
-    assert short["training"]["epochs"] == cifar_short.EPOCHS
+    assert short["training"]["epochs"] == cifar.EPOCHS
     for name in ("schedule", "optimiser", "lr", "momentum", "damping", "batch_size", "clip"):
         assert short["training"].get(name) == paper["training"].get(name), name
-    assert short["network"] == {**paper["network"], "width": cifar_short.WIDTH}
+    assert short["network"] == {**paper["network"], "width": cifar.WIDTH}
     assert label.partition(",")[0] in tables.get("rudner2022-2").reduction("short")
 
 
@@ -259,7 +259,7 @@ def test_all_other_rows_of_protocol_short_have_the_one_cycle() -> None:
     for row in tables.get("rudner2022-2").rows:
         if row.method not in (None, "SWAG", "VOGN") and row.variant != "own":
             training = parts("rudner2022-2", row.label, "cifar10", "short")["training"]
-            assert training["schedule"]["name"] == "one_cycle" and training["optimiser"]["lr"] == cifar_short.PEAK
+            assert training["schedule"]["name"] == "one_cycle" and training["optimiser"]["lr"] == cifar.PEAK
     assert cifar.DUQ_OWN["training.optimiser"]["lr"] == 0.05
 
 
