@@ -11,7 +11,7 @@ from functools import partial
 
 from benchmarks.tables.cinquin import PAPER, beside
 from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
-from benchmarks.tables.spec import Cell, Column, Row, Table
+from benchmarks.tables.spec import Row, Table, column
 
 NAME, DATA = "cinquin2024-3", "gulf_drifters"
 METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}
@@ -130,8 +130,7 @@ def shorter_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 _COLUMNS = tuple(
-    Column(Cell(DATA, "", metric), label, Cell(DATA, "", metric))
-    for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
+    column(DATA, metric, label) for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
 )
 _SMOKE = "5 steps, 2 seeds"
 _reading = partial(beside, "3", columns=_COLUMNS, smoke=_SMOKE)

@@ -21,7 +21,7 @@ from benchmarks.tables.cinquin_candidates import (
     with_evidence,
 )
 from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge, seeds
-from benchmarks.tables.spec import Cell, Column, Make, Row, Table
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
 DIVERGENCE = {
@@ -87,22 +87,15 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return Recipe(merge(parts, changes), seeds(count), samples=samples, sets=("test", "grid"), reference=reference)
 
 
-def _tfsvi_rows(labels: dict[str, Parts], published: str | None = None) -> tuple[Row, ...]:
-    return tuple(Row(f"TFSVI, {label}", published, "FSVI", label) for label in labels)
-
-
-def _tfsvi_columns(dataset: str) -> tuple[Column, ...]:
-    return tuple(
-        Column(Cell(dataset, "", metric), label)
-        for metric, label in ((cinquin.METRIC, "expected LL"), ("mse_standardised", "MSE"))
-    )
+def _tfsvi_rows(labels: dict[str, Parts]) -> tuple[Row, ...]:
+    return tuple(Row(f"TFSVI, {label}", None, "FSVI", label) for label in labels)
 
 
 DIVERGENCES = Table(
     "cinquin2024-1-tfsvi",
     "TFSVI on Boston by the number of points of its divergence and its jitter",
     _tfsvi_rows(DIVERGENCE),
-    _tfsvi_columns("boston"),
+    (column("boston", cinquin.METRIC, "expected LL"), column("boston", "mse_standardised", "MSE")),
     divergence_recipe,
     protocols=("short", "smoke"),
     reductions=cinquin.REDUCTIONS,
@@ -112,10 +105,10 @@ FEATURES = Table(
     "TFSVI on the sine by the features of its prior",
     _tfsvi_rows(PRIORS),
     (
-        Column(Cell("cinquin_1d", "", "rmse"), "RMSE"),
-        Column(Cell("cinquin_1d", "", "log_posterior_predictive"), "LPP"),
-        Column(Cell("cinquin_1d", "reference=exact_gp", "mean_distance"), "mean to its exact posterior"),
-        Column(Cell("cinquin_1d", "reference=exact_gp", "std_distance"), "sd to its exact posterior"),
+        column("cinquin_1d", "rmse", "RMSE"),
+        column("cinquin_1d", "log_posterior_predictive", "LPP"),
+        column("cinquin_1d", "mean_distance", "mean to its exact posterior", "reference=exact_gp"),
+        column("cinquin_1d", "std_distance", "sd to its exact posterior", "reference=exact_gp"),
     ),
     prior_recipe,
     protocols=("paper", "smoke"),

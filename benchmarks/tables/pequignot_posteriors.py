@@ -4,13 +4,14 @@ figures 2 to 5: epistemic uncertainty on training, test and uniform inputs, expe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
 from benchmarks.tables.recipes import EntropyRequest, Parts, Recipe, make_configs, merge
-from benchmarks.tables.spec import Cell, Column, Make, Row, Table
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
 
 SCHEME = "pequignot2020-1"
 NOISE = {"boston": 2.5, "concrete": 4.5, "energy": 1.4, "wine": 0.5, "yacht": 1.4}
@@ -103,15 +104,23 @@ ESTIMATED = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
 """Pair whose KL FunKL estimates, by the pair of its arguments (UCI_HMC.py and UCI_Exp1.py of IVISpaces)."""
 
 
-def _divergence(dataset: str, space: str, pair: str) -> Column:
-    """Return a column of table 4, labelled as in the authors' code."""
-    estimated = pair if space == "parameter" else ESTIMATED[pair]
-    return Column(
-        Cell(dataset, f"space={space};pair={estimated}", "knn_kl"),
-        f"{dataset} {space} {SPACES[space]}{PAIRS[pair]}",
-        Cell(dataset, f"space={space};pair={pair}", "knn_kl"),
-        digits=0,
+def _divergences(sets: tuple[str, ...], pairs: Iterable[str]) -> tuple[Column, ...]:
+    """Return columns of table 4, labelled as in the authors' code."""
+    return tuple(
+        Column(
+            Cell(d, f"space={space};pair={pair if space == 'parameter' else ESTIMATED[pair]}", "knn_kl"),
+            f"{d} {space} {of}{PAIRS[pair]}",
+            Cell(d, f"space={space};pair={pair}", "knn_kl"),
+            digits=0,
+        )
+        for space, of in SPACES.items()
+        for pair in pairs
+        for d in sets
     )
+
+
+def _entropies(sets: tuple[str, ...]) -> tuple[Column, ...]:
+    return tuple(column(d, "entropy", f"{d} {space}", f"space={space}", digits=0) for space in SPACES for d in sets)
 
 
 def _errors(sets: tuple[str, ...]) -> tuple[Column, ...]:
@@ -122,12 +131,6 @@ def _errors(sets: tuple[str, ...]) -> tuple[Column, ...]:
     )
 
 
-_ENTROPIES = tuple(
-    Column(Cell(d, f"space={space}", "entropy"), f"{d} {space}", Cell(d, f"space={space}", "entropy"), digits=0)
-    for space in SPACES
-    for d in SMALL
-)
-_DIVERGENCES = tuple(_divergence(d, space, pair) for space in SPACES for pair in PAIRS for d in SMALL)
 _EVERY = (REFERENCE, *COMPARED, *MEAN_FIELD, *ALONE)
 
 INPUTS = ("test", "train", "ood-uniform")
@@ -167,13 +170,13 @@ def _figure(
 
 
 TABLES = (
-    _table("1", "Entropy of posteriors, experiment 1", _EVERY, _ENTROPIES),
+    _table("1", "Entropy of posteriors, experiment 1", _EVERY, _entropies(SMALL)),
     _table("2", "RMSE and log posterior predictive, experiment 1", _EVERY, _errors(SMALL)),
     _table(
         "4",
         "KL from and to HMC and among runs, experiment 1",
         (*COMPARED, *MEAN_FIELD),
-        _DIVERGENCES,
+        _divergences(SMALL, PAIRS),
     ),
     _table(
         "2",
@@ -187,7 +190,7 @@ TABLES = (
         "1",
         "Entropy of the posterior by longer chains, experiment 1",
         (REFERENCE,),
-        tuple(column for column in _ENTROPIES if column.cell.dataset in _SETS_BY_LONGER),
+        _entropies(_SETS_BY_LONGER),
         "-chains",
         partial(recipe, chains=LONGER),
         ("paper", "smoke"),
@@ -196,11 +199,7 @@ TABLES = (
         "4",
         "KL from and to longer chains of HMC, experiment 1",
         COMPARED,
-        tuple(
-            column
-            for column in _DIVERGENCES
-            if column.cell.dataset in _SETS_BY_LONGER and "HMC" in column.cell.condition
-        ),
+        _divergences(_SETS_BY_LONGER, ("q->HMC", "HMC->q")),
         "-chains",
         partial(recipe, chains=LONGER),
         ("paper", "smoke"),
