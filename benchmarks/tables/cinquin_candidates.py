@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import datasets
-from benchmarks.tables.recipes import Parts, Recipe, folds, layered, merge
+from benchmarks.tables.recipes import Parts, Recipe, folds, layered
 
 PAPER = "cinquin2024"
 SMALL = ("boston", "concrete", "energy", "wine", "yacht")
@@ -27,13 +27,13 @@ FASTER = layered(
 """Training at five times the rate with a fifth of the patience, which costs about a quarter."""
 
 
-def _mixture(batch: int, box: int, **more: float) -> Parts:
+def mixture(batch: int, box: int, **more: float) -> Parts:
     """Return points of the batch and of the box."""
     parts = [{"name": "training_batch", "points": batch}, {"name": "uniform_box", "points": box, **more}]
     return {"name": "mixture", "parts": parts}
 
 
-FVI = layered(FASTER, {"family.log_var_init": [-10.0, -10.0], "context": _mixture(450, 50, margin=MARGIN)})
+FVI = layered(FASTER, {"family.log_var_init": [-10.0, -10.0], "context": mixture(450, 50, margin=MARGIN)})
 """FVI of tables 1, 4 and 6; standard deviations start at 0.0067, as in the authors' port of the code of Sun et al."""
 ALL_LAYERS = layered(
     FASTER,
@@ -61,13 +61,15 @@ def _variances(*values: float) -> dict[str, Parts]:
 def _on(base: Parts, candidates: dict[str, Parts]) -> dict[str, Parts]:
     """Return the candidates with settings that all of them share, and the first of them with another activation."""
     label, first = next(iter(candidates.items()))
-    return {name: merge(base, parts) for name, parts in (candidates | {f"{label}, relu": merge(first, _RELU)}).items()}
+    return {
+        name: layered(base, parts) for name, parts in (candidates | {f"{label}, relu": layered(first, _RELU)}).items()
+    }
 
 
 def _around(candidates: dict[str, Parts]) -> dict[str, Parts]:
     """Add the first of the candidates with another activation, and with a lower learning rate."""
     label, first = next(iter(candidates.items()))
-    return {**candidates, f"{label}, relu": merge(first, _RELU), f"{label}, lr .001": merge(first, _SLOW)}
+    return {**candidates, f"{label}, relu": layered(first, _RELU), f"{label}, lr .001": layered(first, _SLOW)}
 
 
 _TRIED = ("rbf", "matern52")
@@ -132,7 +134,7 @@ def settings(method: str, protocol: str) -> Parts:
     process = double | {"training.early_stopping": None}
     own: dict[str, Parts] = {
         "GFSVI": double | fitted | {"context.points": points, "training.samples": 1},
-        "FBNN": fitted | {"context": _mixture(of_batch, of_box), "training.samples": 100},
+        "FBNN": fitted | {"context": mixture(of_batch, of_box), "training.samples": 100},
         "FSVI": double | {"context.points": points},
         "Laplace": {"fit": {"precision": "validation", "criterion": "expected"}},
         "GWI": double | {"training.samples": 1},
@@ -156,7 +158,7 @@ def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | N
     """Return the runs of a method's settings with changes; None where the protocol does not have them."""
     if not covered(method, dataset, protocol):
         return None
-    parts = _in_steps(merge(settings(method, protocol), changes), dataset)
+    parts = _in_steps(layered(settings(method, protocol), changes), dataset)
     if protocol == "smoke":
         fewer = {"GFSVI": "prior", "FBNN": "prior", "GWI": "family"}
         steps = {f"{fewer[method]}.fit_steps": 5} if method in fewer else {}
@@ -194,4 +196,4 @@ def _in_steps(parts: Parts, dataset: str) -> Parts:
     changes: Parts = {"epochs": -(-training["epochs"] // steps)}
     if stopping := training["early_stopping"]:
         changes["early_stopping"] = {"patience": -(-stopping["patience"] // steps), "every": 1}
-    return merge(parts, {"training": changes})
+    return layered(parts, {"training": changes})

@@ -15,7 +15,7 @@ import math
 from benchmarks.tables import cinquin_images, toys
 from benchmarks.tables.cinquin import METHODS, METRIC
 from benchmarks.tables.cinquin_candidates import CANDIDATES, PAPER, settings
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, merge, seeds
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, layered, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 DATA = "cinquin_1d"
@@ -54,7 +54,7 @@ def _network(activation: str, width: int) -> Parts:
 
 
 PERIODIC: dict[tuple[str, str], Parts] = {
-    ("GFSVI", "periodic, gamma 0.001"): merge(_kernel("periodic"), {"divergence": {"gamma": 1e-3}})
+    ("GFSVI", "periodic, gamma 0.001"): layered(_kernel("periodic"), {"divergence": {"gamma": 1e-3}})
 }
 BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
     "1": ("kernel of the prior", {("GFSVI", name): _kernel(name) for name in MORE_KERNELS} | PERIODIC),
@@ -72,7 +72,7 @@ BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
     "7": (
         "points of the divergence",
         {
-            ("GFSVI", f"{points} points, {name}"): merge(_kernel(name), {"context": {"points": points}})
+            ("GFSVI", f"{points} points, {name}"): layered(_kernel(name), {"context": {"points": points}})
             for name in KERNELS
             for points in (10, 100)
         },
@@ -81,16 +81,16 @@ BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
         "points of the divergence, beside FVI",
         {
             **{
-                ("GFSVI", f"{points} points"): merge(_kernel("RBF"), {"context": {"points": points}})
+                ("GFSVI", f"{points} points"): layered(_kernel("RBF"), {"context": {"points": points}})
                 for points in (10, 100)
             },
-            **{("FVI", f"{points} points"): merge(_kernel("RBF"), _halves(points)) for points in (10, 100)},
+            **{("FVI", f"{points} points"): layered(_kernel("RBF"), _halves(points)) for points in (10, 100)},
         },
     ),
     "11": (
         "network and prior",
         {
-            ("GFSVI", f"2x{width} {activation}, {name}"): merge(_kernel(name), _network(activation, width))
+            ("GFSVI", f"2x{width} {activation}, {name}"): layered(_kernel(name), _network(activation, width))
             for name in KERNELS
             for activation, width in (("relu", 30), ("relu", 100), ("tanh", 30))
         },
@@ -109,7 +109,7 @@ BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
     "19": (
         "activation and prior, with eigenvalues",
         {
-            ("GFSVI", f"{activation}, {name}"): merge(_kernel(name), _network(activation, 30))
+            ("GFSVI", f"{activation}, {name}"): layered(_kernel(name), _network(activation, 30))
             for name in KERNELS
             for activation in ACTIVATIONS
         },
@@ -117,7 +117,7 @@ BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
     "18": (
         "gamma",
         {
-            ("GFSVI", f"gamma {gamma:g}, {name}"): merge(_kernel(name), {"divergence": {"gamma": gamma}})
+            ("GFSVI", f"gamma {gamma:g}, {name}"): layered(_kernel(name), {"divergence": {"gamma": gamma}})
             for name in KERNELS
             for gamma in (1e-10, 1e-5, 1e-2)
         },
@@ -137,10 +137,10 @@ def _table(number: str) -> Table:
             return None
         epochs = min(EPOCHS[protocol], parts["training"]["epochs"]) if row.method == "GP" else EPOCHS[protocol]
         if row.method == "GFSVI":
-            parts = merge(parts, {"context": {"points": POINTS[protocol]}})
-        parts = merge(merge(parts, by_variant.get(row.variant, {})), {"training": {"epochs": epochs}})
+            parts = layered(parts, {"context.points": POINTS[protocol]})
+        parts = layered(parts, by_variant.get(row.variant, {}), {"training.epochs": epochs})
         if protocol == "smoke":
-            parts = merge(parts, {"training": {"samples": min(10, parts["training"]["samples"])}})
+            parts = layered(parts, {"training": {"samples": min(10, parts["training"]["samples"])}})
         samples = 50 if protocol == "smoke" else DRAWN.get(number, 200)
         sets = EVALUATED.get(number, ("test", "grid"))
         beside = None if row.method == "GP" else ReferenceRequest("grid", exact=True)  # which is exact itself
@@ -191,10 +191,12 @@ def _length(row: Row, lengths: tuple[int, ...], protocol: str) -> Parts:
 
 def _boston(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return settings of table cinquin2024-9, which has 100 points, with the first candidate of each method."""
-    parts = merge(settings(row.made_by, "short"), next(iter(CANDIDATES["short"].get(row.made_by, {"": {}}).values())))
-    if protocol == "smoke" and row.made_by == "GFSVI":
-        parts = merge(parts, {"prior": {"fit_steps": 5}})
-    parts = merge(parts, _length(row, STEPS, protocol))
+    parts = layered(
+        settings(row.made_by, "short"),
+        next(iter(CANDIDATES["short"].get(row.made_by, {"": {}}).values())),
+        {"prior.fit_steps": 5} if protocol == "smoke" and row.made_by == "GFSVI" else {},
+        _length(row, STEPS, protocol),
+    )
     return Recipe(parts, folds(_FOLDS[protocol]), PAPER, samples=100, sets=_SETS)
 
 
@@ -203,7 +205,7 @@ def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
     context = "kmnist" if row.made_by in cinquin_images.METHODS.values() else ""
     asked = Row(row.label, method=row.method, variant=context)
     found = cinquin_images.recipe(asked, dataset, "smoke" if protocol == "smoke" else "paper")
-    parts = merge(found.parts, _length(row, PASSES, protocol))
+    parts = layered(found.parts, _length(row, PASSES, protocol))
     samples = 2 if protocol == "smoke" else 20
     return Recipe(parts, folds(_SEEDS[protocol]), cinquin_images.SCHEME, samples=samples, sets=_SETS)
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.tables import cinquin
-from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, settings
+from benchmarks.tables.cinquin_candidates import FVI, LATER, MARGIN, PAPER, SMALL, candidate, mixture, settings
 from benchmarks.tables.cinquin_readings import collapsed
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, make_configs, merge
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, layered, make_configs
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 NAME, METRIC, SQUARED = "cinquin2024-7", "wasserstein2", "wasserstein2_squared"
@@ -34,14 +34,11 @@ def _own_parts(method: str, protocol: str) -> Parts:
         return parts
     batch, uniform = _POINTS[protocol]
     own: Parts = {
-        "network": {"hidden": [100, 100]},
-        "context": {
-            "name": "mixture",
-            "parts": [{"name": "training_batch", "points": batch}, {"name": "uniform_box", "points": uniform}],
-        },
+        "network.hidden": [100, 100],
+        "context": mixture(batch, uniform),
         "prior": {**_FIT, "fit_batch": 2000},
     }
-    return merge(parts, merge(own, {"divergence": {"gamma": 1e-15}} if method == "GFSVI" else {}))
+    return layered(parts, own, {"divergence.gamma": 1e-15} if method == "GFSVI" else {})
 
 
 def own_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -49,8 +46,8 @@ def own_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     smoke = protocol == "smoke"
     parts = _own_parts(row.made_by, protocol)
     if smoke:
-        fewer = {} if row.made_by == "Sparse GP" else {"prior": {"fit_steps": 5}}
-        parts = merge(parts, {"training": {"epochs": 5, "samples": 1 if row.made_by == "GFSVI" else 5}} | fewer)
+        fewer = {} if row.made_by == "Sparse GP" else {"prior.fit_steps": 5}
+        parts = layered(parts, {"training": {"epochs": 5, "samples": 1 if row.made_by == "GFSVI" else 5}}, fewer)
     count, samples = (2, 20) if smoke else (5, 1000)
     return Recipe(parts, folds(count), PAPER, samples=samples, reference=ReferenceRequest(exact=True))
 

@@ -9,7 +9,7 @@ import datasets
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin import METHODS, PAPER, beside, varied
 from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate
-from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from datasets import song
 
@@ -28,7 +28,7 @@ MFVI: dict[str, Parts] = {
     "early stopping": {},
     "3,000 steps": _LONG,
     "wide start, early stopping": _WIDE,
-    "wide start, 3,000 steps": merge(_WIDE, _LONG),
+    "wide start, 3,000 steps": layered(_WIDE, _LONG),
 }
 """Starts and ends of MFVI's training, of the first candidate of table 1."""
 WIDE_ALONE = "wide start alone"  # of the chosen candidate
@@ -86,7 +86,7 @@ def laplace_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 
 _ENDS = "rate and end"
-_LATER_END: Parts = merge(LATER, {"training": {"epochs": 10_000}})
+_LATER_END: Parts = layered(LATER, {"training": {"epochs": 10_000}})
 OF_LATER_CODE: dict[str, tuple[str, Parts]] = {
     **{f"{label}, {_ENDS}": (label, _LATER_END) for label in ("FVI", "TFSVI", "MFVI", "Laplace", "GWI", "VIP")},
     "FVI, all eigenvalues": ("FVI", {"divergence": {"share": 1.0}}),

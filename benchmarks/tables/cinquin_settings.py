@@ -20,7 +20,7 @@ from benchmarks.tables.cinquin_candidates import (
     settings,
     with_evidence,
 )
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, merge, seeds
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, layered, seeds
 from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
@@ -53,8 +53,8 @@ PRIORS: dict[str, Parts] = {
     "initial network, variance 1000": {"prior": {"variance": 1000.0}},
     "all layers, initial network": {"prior": {"jacobian": "full"}, "divergence": {"jacobian": "full"}},
     "current mean": _FOLLOWS,
-    "current mean, variance 1": merge(_FOLLOWS, {"prior": {"variance": 1.0}}),
-    "all layers, current mean": merge(_FOLLOWS, {"prior": {"jacobian": "full"}, "divergence": {"jacobian": "full"}}),
+    "current mean, variance 1": layered(_FOLLOWS, {"prior": {"variance": 1.0}}),
+    "all layers, current mean": layered(_FOLLOWS, {"prior": {"jacobian": "full"}, "divergence": {"jacobian": "full"}}),
 }
 
 
@@ -69,7 +69,7 @@ def last_layer_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     a jitter.
     """
     if row.variant == _CHOSEN:
-        return made("FSVI", merge({"prior": {"variance": 10.0}}, _CHOICES.get(dataset, {})), dataset, protocol)
+        return made("FSVI", layered({"prior": {"variance": 10.0}}, _CHOICES.get(dataset, {})), dataset, protocol)
     last = made("FSVI", {"prior": {"variance": 1.0}}, dataset, protocol)
     return last and last.with_parts({"divergence": {"jitter": float(row.variant)}})
 
@@ -79,12 +79,13 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     parts = toys.parts_of(Row("TFSVI", method="FSVI"), dataset, protocol)
     if parts is None:
         return None
-    parts = merge(parts, _LAST_LAYER)
     changes = PRIORS.get(row.variant, {})
     follows = changes.get("prior", {}).get("features") == "current"
     reference = None if follows else ReferenceRequest(exact=True)
     count, samples = 5 if protocol == "paper" else 1, 50 if protocol == "smoke" else 200
-    return Recipe(merge(parts, changes), seeds(count), samples=samples, sets=("test", "grid"), reference=reference)
+    return Recipe(
+        layered(parts, _LAST_LAYER, changes), seeds(count), samples=samples, sets=("test", "grid"), reference=reference
+    )
 
 
 def _tfsvi_rows(labels: dict[str, Parts]) -> tuple[Row, ...]:
@@ -137,7 +138,7 @@ def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     if first is None:
         return None
     points, stop = row.variant.removeprefix(_CANDIDATE).split(", ", 1)
-    parts = merge(first.parts, _STOPS[stop] if protocol == "paper" else {})
+    parts = layered(first.parts, _STOPS[stop] if protocol == "paper" else {})
     if points == "box and batch":
         parts["context"] = settings("FBNN", protocol)["context"]
     return replace(first, parts=parts)

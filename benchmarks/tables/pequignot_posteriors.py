@@ -10,7 +10,7 @@ from functools import partial
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
-from benchmarks.tables.recipes import EntropyRequest, Parts, Recipe, make_configs, merge
+from benchmarks.tables.recipes import EntropyRequest, Parts, Recipe, layered, make_configs
 from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
 
 SCHEME = "pequignot2020-1"
@@ -56,10 +56,10 @@ def _on_split(row: Row, dataset: str, protocol: str, split: int, chains: dict[st
     if row.made_by == "HMC":
         network = {"name": "mlp", "hidden": [50], "activation": "relu"}
         own: Parts = {"network": network, "likelihood": noise, "training": {"name": "hmc"}}
-        return Recipe(merge(own, chains[protocol]), ((split, 0),), SCHEME, samples=samples, posterior=posterior)
+        return Recipe(layered(own, chains[protocol]), ((split, 0),), SCHEME, samples=samples, posterior=posterior)
     parts = pequignot.settings(row, dataset, protocol)
     if row.made_by != "Deep Ensemble":
-        parts = merge(parts, {"likelihood": noise})
+        parts = layered(parts, {"likelihood": noise})
     if row.made_by in WITH_KL:
         hmc = make_configs("HMC", dataset, protocol, _on_split(REFERENCE, dataset, protocol, split, chains))
         posterior = replace(posterior, against={"HMC": hmc}, siblings=True)

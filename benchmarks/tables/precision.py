@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.tables.recipes import Recipe, merge, seeds
+from benchmarks.tables.recipes import Recipe, layered, seeds
 from benchmarks.tables.spec import Row, Table, column
 
 METHODS, PRECISIONS = ("MAP", "FSVI"), ("float32", "bfloat16")
@@ -26,7 +26,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         },
     }
     if row.made_by == "FSVI":
-        parts = merge(parts, {"context": {"name": "random_monochrome", "points": 32}})
+        parts = layered(parts, {"context": {"name": "random_monochrome", "points": 32}})
     return Recipe(parts, seeds(_SEEDS[protocol]), samples=10, sets=("test", "ood-photos"))
 
 

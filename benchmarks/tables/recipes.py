@@ -91,8 +91,8 @@ class Recipe:
     bound: str = ""
 
     def with_parts(self, changes: Parts) -> Recipe:
-        """Return the recipe with changed parts."""
-        return replace(self, parts=merge(self.parts, changes))
+        """Return the recipe with changed parts, whose names may be dotted."""
+        return replace(self, parts=layered(self.parts, changes))
 
 
 def seeds(count: int) -> tuple[tuple[int, int], ...]:

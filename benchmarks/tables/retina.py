@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from benchmarks.tables.recipes import Parts, Recipe, merge, seeds
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.spec import OWN, Row, Table, column
 
 COUNTRY, SEVERITY = "country", "severity"
@@ -146,9 +146,9 @@ def common(row: Row, protocol: str) -> Recipe:
         },
     }
     if row.variant == MASK_ONLY:
-        parts = merge(parts, _MASK)
+        parts = layered(parts, _MASK)
     if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": 1}})
+        parts = layered(parts, {"training": {"epochs": 1}})
     scheme = "outline" if row.variant == MASK_ONLY else "moderate"
     count, samples = (2, 12) if protocol == "smoke" else (10, 60)
     return Recipe(parts, seeds(count), scheme, samples=samples)

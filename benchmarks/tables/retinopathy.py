@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.tables import retina
-from benchmarks.tables.recipes import Parts, Recipe, merge, seeds
+from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.retina import COUNTRY, MASK_ONLY, ROWS, SEVERITY
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
@@ -70,10 +70,10 @@ def _recipe(task: str, finding: str, row: Row, dataset: str, protocol: str) -> R
         own = _MASK
     else:
         own = _paper(row, task) if protocol == "paper" else _short(row, task)
-    parts = merge({"likelihood": {"name": "categorical"}}, own)
+    parts = layered({"likelihood": {"name": "categorical"}}, own)
     if protocol == "smoke":
         narrow = {} if row.variant == MASK_ONLY else {"network": {"width": 2}}
-        parts = merge(parts, narrow | {"training": {"epochs": 1}})
+        parts = layered(parts, narrow | {"training": {"epochs": 1}})
     outline = "outline" if name == "moderate" else f"outline-{name}"
     samples = _SAMPLES[protocol] * (3 if row.made_by != _member(row) else 1)
     sets = [f"shift-{other}" for other in SHIFTS[dataset]] if task != SEVERITY else ["shift-severity"]
@@ -172,7 +172,7 @@ DIVERGENCES: dict[str, Parts] = {
     "diagonal": {"divergence": {"covariance": "diagonal"}},
     f"{FULL}, features of the current network": {"prior": {"features": "current"}},
     "KL of RETINA": _RETINA_KL,
-    "KL and variances of RETINA, all layers drawn": merge(_RETINA_KL, {"family": _NARROW}),
+    "KL and variances of RETINA, all layers drawn": layered(_RETINA_KL, {"family": _NARROW}),
 }
 _PLAIN: Parts = {
     "divergence": {"name": "weight_kl"},
@@ -209,7 +209,7 @@ def _small(row: Row, dataset: str, protocol: str) -> Recipe:
     """FSVI of table retina-mnist, or with another divergence in its place."""
     if not row.variant:
         return retina.recipe(row, dataset, protocol)
-    return retina.common(row, protocol).with_parts(merge(_CONTEXT, DIVERGENCES[row.variant]))
+    return retina.common(row, protocol).with_parts(layered(_CONTEXT, DIVERGENCES[row.variant]))
 
 
 def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:

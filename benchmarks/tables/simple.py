@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import datasets as data
-from benchmarks.tables.recipes import Parts, Recipe, merge
+from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
 SMOKE = {"training": {"epochs": 2}}
@@ -34,7 +34,7 @@ def simple(
 
     def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
         smoke, splits = protocol == "smoke", data.describe(dataset).n_splits
-        settings = merge(merge(parts, (own or {}).get(row.made_by, {})), SMOKE if smoke else {})
+        settings = layered(parts, (own or {}).get(row.made_by, {}), SMOKE if smoke else {})
         replicates = tuple((seed % splits, seed) for seed in range(min(seeds, 2) if smoke else seeds))
         return Recipe(settings, replicates, samples=min(samples, 10) if smoke else samples, sets=tuple(sets))
 

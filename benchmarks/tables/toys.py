@@ -5,7 +5,7 @@ from the data.
 
 from __future__ import annotations
 
-from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, make_configs, merge, seeds
+from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, layered, make_configs, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from benchmarks.tables.toy_settings import SETS, VAGUE, settings
 
@@ -49,7 +49,7 @@ def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
         longer = {"samples": 2000 // chains["size"], "thinning": 5}
         return parts | {"training": {"name": "hmc", **(quick if protocol == "smoke" else longer)}}
     if protocol == "smoke":
-        parts = merge(parts, {"training": {"epochs": 3}})
+        parts = layered(parts, {"training": {"epochs": 3}})
     return parts
 
 
