@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.records.conditions import score_of, with_score
+from benchmarks.records.rows import score_of, with_score
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.metrics import ood

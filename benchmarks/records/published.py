@@ -31,7 +31,6 @@ RECORDED = {("dirichlet2022", "log_likelihood"): "smoothed_log_likelihood"}
 CONTEXT = "context="
 """Prefix of a condition that belongs to a row and not to a column."""
 COLUMNS = ("table", "dataset", "condition", "method", "metric", "mean", "stderr", "n_runs", "note")
-TEXTS = (*COLUMNS[:5], "note")
 
 
 class InvalidPublished(BenchmarkError, ValueError):
@@ -181,8 +180,13 @@ def _cell(paper: str, line: list[str], where: str) -> Published:
     if row["n_runs"] and not re.fullmatch("[0-9]{1,9}", row["n_runs"]):
         raise InvalidPublished(f"{where}: n_runs is {row['n_runs']!r}, expected a whole number or nothing")
     return Published(
-        paper,
-        **{name: row[name] for name in TEXTS},
+        paper=paper,
+        table=row["table"],
+        dataset=row["dataset"],
+        condition=row["condition"],
+        method=row["method"],
+        metric=row["metric"],
+        note=row["note"],
         mean=_number(row["mean"], "mean", where),
         stderr=stderr,
         n_runs=int(row["n_runs"]) if row["n_runs"] else None,

@@ -248,3 +248,17 @@ def test_points(name: str, scheme: str, version: str) -> int | None:
             about = datasets.describe(name, scheme or None)
             return about.n_test if about.version == version else None
     return None
+
+
+SCORE = "score"
+"""Part of a condition that names an uncertainty score; parts "<name>=<value>" stand between semicolons."""
+
+
+def with_score(condition: str, score: str) -> str:
+    """Return the condition of a row that was computed by this uncertainty score."""
+    return ";".join(filter(None, (condition, f"{SCORE}={score}")))
+
+
+def score_of(condition: str) -> str:
+    """Return the uncertainty score that a condition names; empty where it names none."""
+    return next((value for name, _, value in (p.partition("=") for p in condition.split(";")) if name == SCORE), "")

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shlex
+import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -88,8 +89,7 @@ def write(path: Path, state: Path, names: Iterable[str]) -> None:
             info.create_system, info.external_attr = 3, (stat.S_IFREG | 0o644) << 16
             info.file_size = (state / name).stat().st_size
             with (state / name).open("rb") as file, archive.open(info, "w") as member:
-                while chunk := file.read(CHUNK):
-                    member.write(chunk)
+                shutil.copyfileobj(file, member, CHUNK)
 
 
 def fetch(

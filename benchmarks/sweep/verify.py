@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
-from benchmarks.records.conditions import score_of
 from benchmarks.records.config import is_brought
 from benchmarks.records.form import RecordError
+from benchmarks.records.rows import score_of
 from benchmarks.records.store import COSTS, Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite

@@ -9,8 +9,8 @@ from functools import cache
 
 import datasets
 from benchmarks.errors import unknown
-from benchmarks.records.conditions import score_of
 from benchmarks.records.config import run_key
+from benchmarks.records.rows import score_of
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.notes import Note
 from benchmarks.tables.notes import of as notes_of
