@@ -35,6 +35,11 @@ ROWS = tuple(
 )
 
 
+def variants(label: str, *names: str) -> tuple[Row, ...]:
+    """Return rows of variants of a row of the paper."""
+    return tuple(Row(f"{label}, {name}", label, METHODS[label], name) for name in names)
+
+
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the candidate with the best validation score; None where nothing has been selected. A method without
     candidates has one recipe.

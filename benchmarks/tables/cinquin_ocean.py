@@ -9,29 +9,23 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from benchmarks.tables.cinquin import PAPER, beside
+from benchmarks.tables.cinquin import METHODS, PAPER, beside, variants
 from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.spec import Row, Table, column
 
 NAME, DATA = "cinquin2024-3", "gulf_drifters"
-METHODS = {"GFSVI": "GFSVI", "TFSVI": "FSVI", "VIP": "VIP", "GP": "GP"}
-ROWS = tuple(Row(label, label, method) for label, method in METHODS.items())
+ROWS = tuple(Row(label, label, METHODS[label]) for label in ("GFSVI", "TFSVI", "VIP", "GP"))
 NOISES = {"noise from .01": 0.01, "noise from .005": 0.005, "noise from .001": 0.001}
-STARTS = tuple(
-    Row(f"{label}, {name}", label, METHODS[label], name) for label in ("GFSVI", "TFSVI", "GP") for name in NOISES
-)
+STARTS = tuple(row for label in ("GFSVI", "TFSVI", "GP") for row in variants(label, *NOISES))
 STEPS = {f"{steps} steps": steps for steps in (50, 100, 200, 300, 400, 800)}
-
-
-def _after(label: str, *lengths: int) -> tuple[Row, ...]:
-    names = (f"{steps} steps" for steps in lengths)
-    return tuple(Row(f"{label}, {name}", label, METHODS[label], name) for name in names)
-
-
-LENGTHS = _after("VIP", 100, 200, 300, 400, 800)
-SHORTER = (*_after("GFSVI", 50, 100), *_after("TFSVI", 50, 100), *_after("VIP", 100, 200, 300))
+LENGTHS = variants("VIP", "100 steps", "200 steps", "300 steps", "400 steps", "800 steps")
+SHORTER = (
+    *variants("GFSVI", "50 steps", "100 steps"),
+    *variants("TFSVI", "50 steps", "100 steps"),
+    *variants("VIP", "100 steps", "200 steps", "300 steps"),
+)
 HELD = "noise held"
-FIXED = tuple(Row(f"{label}, {HELD}", label, METHODS[label], HELD) for label in ("GFSVI", "VIP"))
+FIXED = (*variants("GFSVI", HELD), *variants("VIP", HELD))
 SCALED = "scaled"
 PLACES = {
     "name": "grid",

@@ -167,21 +167,21 @@ TABLES = (
     _reading(
         "epochs",
         "GFSVI by the end of its training: Wasserstein-2 distance to the exact posterior",
-        tuple(Row(f"GFSVI, {label}", "GFSVI", "GFSVI", label) for label in _LENGTHS),
+        cinquin.variants("GFSVI", *_LENGTHS),
         _columns(METRIC),
         length_recipe,
     ),
     _reading(
         "collapsed",
         "Sparse GP by the collapsed bound: squared Wasserstein-2 distance to an exact process at the test inputs",
-        (Row("Sparse GP, collapsed bound", "Sparse GP", "Sparse GP", _COLLAPSED),),
+        cinquin.variants("Sparse GP", _COLLAPSED),
         _columns(SQUARED, REFERENCE),
         inducing_recipe,
     ),
     _reading(
         "steps",
         "Sparse GP after more steps: squared Wasserstein-2 distance to an exact process at the test inputs",
-        (Row("Sparse GP, 10,000 steps", "Sparse GP", "Sparse GP", _LONGER),),
+        cinquin.variants("Sparse GP", _LONGER),
         _columns(SQUARED, REFERENCE),
         inducing_recipe,
     ),
@@ -198,7 +198,7 @@ TABLES = (
     _reading(
         "squared",
         "Squared Wasserstein-2 distance to the exact posterior, beside what the paper calls the distance",
-        (*ROWS, Row(f"Sparse GP, {_HELD}", "Sparse GP", "Sparse GP", _HELD)),
+        (*ROWS, *cinquin.variants("Sparse GP", _HELD)),
         _columns(SQUARED),
         squared_recipe,
     ),

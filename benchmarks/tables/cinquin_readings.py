@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import datasets
 from benchmarks.tables import cinquin
-from benchmarks.tables.cinquin import METHODS, PAPER, beside, varied
+from benchmarks.tables.cinquin import METHODS, PAPER, beside, variants, varied
 from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate
 from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
@@ -151,24 +151,21 @@ def _songs(suffix: str, title: str, condition: str, metric: str) -> Table:
     )
 
 
-def _of(label: str, *variants: str) -> tuple[Row, ...]:
-    """Return rows of variants of a row of table 1."""
-    return tuple(Row(f"{label}, {variant}", label, METHODS[label], variant) for variant in variants)
-
-
 TABLES = (
     *varied(
         "candidates",
         "Networks by activation, learning rate, kernel and prior",
-        tuple(row for label in COMPARED for row in _of(label, *CANDIDATES["paper"][METHODS[label]])),
+        tuple(row for label in COMPARED for row in variants(label, *CANDIDATES["paper"][METHODS[label]])),
         SMALL,
         candidates_recipe,
     ),
-    *varied("mfvi", "MFVI by where its training starts and ends", _of("MFVI", *MFVI, WIDE_ALONE), SMALL, mfvi_recipe),
+    *varied(
+        "mfvi", "MFVI by where its training starts and ends", variants("MFVI", *MFVI, WIDE_ALONE), SMALL, mfvi_recipe
+    ),
     *varied(
         "laplace",
         "Laplace by what chooses its prior precision, by its correlations, and by when training stops",
-        _of("Laplace", *LAPLACE, *PATIENT, ANNEALED),
+        variants("Laplace", *LAPLACE, *PATIENT, ANNEALED),
         SMALL + LARGE,
         laplace_recipe,
     ),
@@ -182,14 +179,14 @@ TABLES = (
     *varied(
         "inducing",
         "Sparse GP by its number of inducing points",
-        _of("Sparse GP", *INDUCING),
+        variants("Sparse GP", *INDUCING),
         ("wine", "kin8nm"),
         inducing_recipe,
     ),
     *varied(
         "collapsed",
         "Sparse GP by the collapsed bound",
-        _of("Sparse GP", "collapsed bound"),
+        variants("Sparse GP", "collapsed bound"),
         (*SMALL, "naval"),
         collapsed_recipe,
     ),

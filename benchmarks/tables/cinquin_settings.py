@@ -123,10 +123,7 @@ _LAST = f"{EPOCHS:,} epochs"
 _STOPS = {"lowest validation loss": {}, _LAST: _LONG}
 _CANDIDATE = "chosen candidate, "
 _VARIANTS = [f"{points}, {stop}" for points in ("box", "box and batch") for stop in _STOPS]
-_SONGS_ROWS = tuple(
-    Row(f"GFSVI, {variant}", "GFSVI", "GFSVI", variant)
-    for variant in (*_VARIANTS, f"{_CANDIDATE}box and batch, {_LAST}")
-)
+_SONGS_ROWS = cinquin.variants("GFSVI", *_VARIANTS, f"{_CANDIDATE}box and batch, {_LAST}")
 
 
 def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -187,7 +184,7 @@ TABLES = (
         "jitter",
         "TFSVI with the last layer alone, by the jitter of its divergence",
         (
-            Row(f"TFSVI, {_CHOSEN}", "TFSVI", "FSVI", _CHOSEN),
+            *cinquin.variants("TFSVI", _CHOSEN),
             *(Row(f"TFSVI, jitter {jitter:g}", "TFSVI", "FSVI", f"{jitter:g}") for jitter in JITTERED),
         ),
         SMALL,
