@@ -18,6 +18,7 @@ from typing import Any, cast
 import fvi_core
 from benchmarks.records import stamp
 from benchmarks.shapes import PartsConfig
+from benchmarks.suite import resolve as imported
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
 from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart
@@ -115,11 +116,9 @@ def look() -> Known:
         kind: {name: describe(cls) for name, cls in found_in.classes.items() if cls.__module__.startswith("fvi_core.")}
         for kind, found_in in REGISTRIES.items()
     }
-    for kind, where in NAMELESS.items():
-        module, name = where.split(":")
-        found[kind] = {"": describe(getattr(importlib.import_module(module), name))}
-    for cls in {of for parts in list(found.values()) for part in parts.values() for of in _classes(part)}:
-        found[cls] = {"": describe(_load(cls))}
+    found |= {kind: {"": describe(imported(where))} for kind, where in NAMELESS.items()}
+    entries = [entry for parts in found.values() for part in parts.values() for entry in part.values()]
+    found |= {of: {"": describe(imported(of))} for entry in entries if ":" in (of := entry.get("of", ""))}
     return json.loads(json.dumps(found))
 
 
@@ -142,15 +141,6 @@ def describe(cls: type) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _classes(part: dict[str, Any]) -> list[str]:
-    return [entry["of"] for entry in part.values() if ":" in entry.get("of", "")]
-
-
-def _load(where: str) -> type:
-    module, name = where.split(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def _fields(kind: str, name: str, where: str) -> dict[str, dict[str, Any]]:
     parts = known().get(kind, {})
     if name in parts:
@@ -158,7 +148,7 @@ def _fields(kind: str, name: str, where: str) -> dict[str, dict[str, Any]]:
     if kind in REGISTRIES and name in REGISTRIES[kind].classes:  # of a plug-in
         return json.loads(json.dumps(describe(REGISTRIES[kind].classes[name])))
     if ":" in kind:
-        return describe(_load(kind))
+        return describe(imported(kind))
     names = {*parts, *REGISTRIES[kind].classes}
     raise UnknownPart(f"{where}: {kind} {name!r} is not known; {nearest(name, names)}")
 

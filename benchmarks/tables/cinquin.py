@@ -51,14 +51,14 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return candidate(row.made_by, label, dataset, protocol) if label else None
 
 
-def ood_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the trainings of table 1, evaluated on songs too."""
-    return with_songs(recipe(row, dataset, protocol), dataset)
+def on_songs(make: Make) -> Make:
+    """Return recipes with songs among the evaluation sets; none on large sets, with more test rows than songs."""
 
+    def with_songs(row: Row, dataset: str, protocol: str) -> Recipe | None:
+        found = make(row, dataset, protocol)
+        return replace(found, sets=("test", "ood-song")) if found and dataset in SMALL else None
 
-def with_songs(found: Recipe | None, dataset: str) -> Recipe | None:
-    """Return the recipe with songs among its evaluation sets; None for large sets, with more test rows than songs."""
-    return replace(found, sets=("test", "ood-song")) if found and dataset in SMALL else None
+    return with_songs
 
 
 def selection_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -146,10 +146,6 @@ def varied(
 ) -> tuple[Table, ...]:
     """Tables ``-1-<suffix>``, ``-6-<suffix>`` and ``-4-<suffix>`` of rows that vary rows of tables 1, 6 and 4, beside
     the same numbers; the last of the small sets."""
-
-    def on_songs(row: Row, dataset: str, protocol: str) -> Recipe | None:
-        return with_songs(make(row, dataset, protocol), dataset)
-
     return tuple(
         beside(
             number,
@@ -162,7 +158,7 @@ def varied(
         for number, what, condition, metric, published, covers, recipe in (
             ("1", "expected log-likelihood", "", METRIC, "expected_log_likelihood", sets, make),
             ("6", "mean square error", "", "mse_standardised", "mse", sets, make),
-            ("4", "telling songs from test points", "ood=song", "ood_accuracy", "ood_accuracy", SMALL, on_songs),
+            ("4", "telling songs from test points", "ood=song", "ood_accuracy", "ood_accuracy", SMALL, on_songs(make)),
         )
     )
 
@@ -184,7 +180,7 @@ TABLES = (
         "ood_accuracy",
         "ood_accuracy",
         "ood=song",
-        ood_recipe,
+        on_songs(recipe),
     ),
     Table(
         f"{NAME}-intervals",

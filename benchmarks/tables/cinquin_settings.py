@@ -131,14 +131,13 @@ def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     row says."""
     chosen = row.variant.startswith(_CANDIDATE)
     found = cinquin.recipe(row, dataset, protocol) if chosen else candidate("GFSVI", "rbf", dataset, protocol)
-    first = cinquin.with_songs(found, dataset)
-    if first is None:
+    if found is None:
         return None
     points, stop = row.variant.removeprefix(_CANDIDATE).split(", ", 1)
-    parts = layered(first.parts, _STOPS[stop] if protocol == "paper" else {})
+    parts = layered(found.parts, _STOPS[stop] if protocol == "paper" else {})
     if points == "box and batch":
         parts["context"] = settings("FBNN", protocol)["context"]
-    return replace(first, parts=parts)
+    return replace(found, parts=parts)
 
 
 _KERNELS = tuple(
@@ -206,7 +205,7 @@ TABLES = (
                 ("", "mse_standardised", "MSE", ""),
             )
         ),
-        songs_recipe,
+        cinquin.on_songs(songs_recipe),
     ),
     *cinquin.varied("kernels", "GP and sparse GP by kernel", _KERNELS, SMALL + LARGE, kernel_recipe),
     _validation(
