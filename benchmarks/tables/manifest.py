@@ -167,7 +167,7 @@ def changes(
         near: list[tuple[int, int, list[tuple[str, str, str]]]] = []
         for number, change in enumerate(found):
             for run in now.get(change.place, [])[:1]:
-                if all(_of(run)[i] == _of(config)[i] for i in range(3)):
+                if _of(run) == _of(config):
                     apart = differences(run, config)
                     near.append((len(apart), number, apart))
         if near:
