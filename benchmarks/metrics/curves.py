@@ -9,7 +9,7 @@ from fvi_core.metrics import calibration, ood, selective
 from fvi_core.metrics.classification import log_softmax
 from fvi_core.metrics.probabilities import entropy
 
-from . import predictive, regression, screening
+from . import regression, screening
 
 Curve = dict[str, list]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -82,7 +82,7 @@ def examples(p: np.ndarray, precision: np.ndarray | None, labels: np.ndarray) ->
 
 def pit(values: np.ndarray) -> Curve:
     """Count the PIT values [N] in each of the histogram's bins."""
-    return {name: compact(array) for name, array in zip(("edges", "count"), predictive.histogram(values))}
+    return {name: compact(array) for name, array in zip(("edges", "count"), regression.histogram(values))}
 
 
 def epistemic_entropy(entropy: np.ndarray) -> Curve:

@@ -15,7 +15,7 @@ from fvi_core.metrics import calibration, classification, selective
 from fvi_core.metrics.regression import epistemic_entropy
 from fvi_core.smoothing import smooth
 
-from . import curves, dirichlet, predictive, registry, regression, screening
+from . import curves, dirichlet, registry, regression, screening
 from .detection import by_group, detected
 from .distances import growth, moments
 from .registry import KINDS, LABELLED, metric_rows
@@ -183,8 +183,8 @@ def _regression(
             values["epistemic_entropy"] = entropy.mean()
             drawn[f"{s.name}/epistemic_entropy"] = curves.epistemic_entropy(entropy)
         if s.kind in LABELLED:
-            pit = predictive.Mixture.of(p).pit(p.given_targets.reshape(-1))
-            values |= _errors(p) | predictive.metrics(p, pit)
+            pit = regression.Mixture.of(p).pit(p.given_targets.reshape(-1))
+            values |= regression.errors(p) | regression.distribution(p, pit)
             if s.kind == "id":
                 drawn[f"{s.name}/pit"] = curves.pit(pit)
         if s.kind == "id" and p.samples.ndim == 3:
@@ -229,26 +229,6 @@ def _labelled(summary: classification.Summary, labels: np.ndarray) -> dict[str, 
         "selective_accuracy_area": selective.selective_accuracy_area(correct, uncertainty),
         "aurc": selective.aurc(correct, uncertainty),
         "augrc": selective.augrc(correct, uncertainty),
-    }
-
-
-def _errors(predictions: RegressionPredictions) -> dict[str, float]:
-    mse, scale = regression.squared_error(predictions).mean(), predictions.y_std
-    predictive = regression.log_posterior_predictive(predictions).mean()
-    expected = regression.expected_log_likelihood(predictions).mean()
-    matched = {"gaussian_log_predictive": regression.gaussian_log_predictive(predictions).mean() - np.log(scale)}
-    if len(predictions.samples) > 1:
-        alone = regression.gaussian_log_predictive_without_noise(predictions).mean()
-        matched["gaussian_log_predictive_without_noise"] = alone - np.log(scale)
-    return matched | {
-        "rmse": np.sqrt(mse) * scale,
-        "rmse_standardised": np.sqrt(mse),
-        "mse": mse * scale**2,
-        "mse_standardised": mse,
-        "log_posterior_predictive": predictive - np.log(scale),
-        "log_posterior_predictive_standardised": predictive,
-        "expected_log_likelihood": expected - np.log(scale),
-        "expected_log_likelihood_standardised": expected,
     }
 
 

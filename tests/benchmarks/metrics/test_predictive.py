@@ -6,8 +6,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import kstest, norm
 
-from benchmarks.metrics import SetInfo, curves, evaluate, predictive
-from benchmarks.metrics.predictive import Mixture
+from benchmarks.metrics import SetInfo, curves, evaluate, regression
+from benchmarks.metrics.regression import Mixture
 from benchmarks.records.predictions import RegressionPredictions
 
 RNG = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_a_gaussian_has_its_closed_forms():
     pit = Mixture.of(p).pit(y)
     np.testing.assert_allclose(Mixture.of(p).crps(y), crps)
     np.testing.assert_allclose(pit, norm.cdf(z))
-    found = predictive.metrics(p, pit)
+    found = regression.distribution(p, pit)
     assert found["crps_standardised"] == pytest.approx(crps.mean())
     assert found["crps"] == pytest.approx(2 * crps.mean())
     for level in (50, 90, 95):
@@ -92,20 +92,20 @@ def test_pit_values_by_scipy(noise):
 def test_pieces_change_nothing(monkeypatch):
     p = example(np.linspace(0.2, 0.9, 6), points=11)
     whole = [Mixture.of(p).crps(p.targets), Mixture.of(p).pit(p.targets), Mixture.of(p).quantiles(0.3)]
-    monkeypatch.setattr(predictive, "_CHUNK", 13)
+    monkeypatch.setattr(regression, "_CHUNK", 13)
     pieces = [Mixture.of(p).crps(p.targets), Mixture.of(p).pit(p.targets), Mixture.of(p).quantiles(0.3)]
     np.testing.assert_allclose(pieces, whole, rtol=1e-9)
 
 
 def test_summaries_of_pit_values():
     pit = np.random.default_rng(3).beta(2, 3, 200)
-    assert predictive.kolmogorov_smirnov(pit) == pytest.approx(kstest(pit, "uniform").statistic)
+    assert regression.kolmogorov_smirnov(pit) == pytest.approx(kstest(pit, "uniform").statistic)
     by_hand = np.mean([abs((pit <= p).mean() - p) for p in np.arange(1, 100) / 100])
-    assert predictive.calibration_error(pit) == pytest.approx(by_hand)
-    assert predictive.coverage(pit, 0.9) == ((pit >= 0.05) & (pit <= 0.95)).mean()
+    assert regression.calibration_error(pit) == pytest.approx(by_hand)
+    assert regression.coverage(pit, 0.9) == ((pit >= 0.05) & (pit <= 0.95)).mean()
     even = (np.arange(1000) + 0.5) / 1000
-    assert predictive.kolmogorov_smirnov(even) == pytest.approx(0.0005)
-    assert predictive.calibration_error(even) == pytest.approx(0, abs=1e-9)
+    assert regression.kolmogorov_smirnov(even) == pytest.approx(0.0005)
+    assert regression.calibration_error(even) == pytest.approx(0, abs=1e-9)
     curve = curves.pit(pit)
     assert len(curve["edges"]) == 21 and curve["count"] == np.histogram(pit, 20, (0, 1))[0].tolist()
 
@@ -133,6 +133,6 @@ def test_bad_input_is_refused_by_name():
             Mixture(np.zeros((1, 1)), np.ones((1, 1))).quantiles(level)
     for pit in (np.array([0.2, 1.1]), np.array([]), np.array([np.nan])):
         with pytest.raises(ValueError, match="PIT values: expected .* numbers between 0 and 1"):
-            predictive.kolmogorov_smirnov(pit)
+            regression.kolmogorov_smirnov(pit)
     with pytest.raises(ValueError, match="targets: expected one per point"):
-        predictive.metrics(RegressionPredictions(np.zeros((2, 3)), 0.1, None), np.array([0.5]))
+        regression.distribution(RegressionPredictions(np.zeros((2, 3)), 0.1, None), np.array([0.5]))
