@@ -1,4 +1,4 @@
-"""Metrics of a regressor: errors and likelihoods; CRPS, central intervals and PIT values of its predictive distribution.
+"""Metrics of a regressor: errors and likelihoods; CRPS, central intervals and PIT values of its whole distribution.
 
 At each point that is the mixture (1/S) sum_s N(f_s, sigma_s^2) of function samples and their noise, or the one Gaussian
 N(mean, variance + sigma^2) where f is Gaussian. Units are standardised, shapes [N] (one value per point), or [N, D] and
