@@ -1,8 +1,10 @@
-"""Filters over stacks of images [n, H, W] or [n, H, W, C] that several corruptions share."""
+"""Filters over stacks of images [n, H, W] or [n, H, W, C], and random numbers, that several corruptions share."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from scipy import ndimage
@@ -88,3 +90,34 @@ def canny(levels: np.ndarray, low: float, high: float) -> np.ndarray:
     strong = np.zeros(n_labels + 1, bool)
     strong[label[weak & (strength > high)]] = True
     return strong[label] & weak
+
+
+class Draws:
+    """Random streams of images, each seeded by `names` and its image's number alone.
+
+    Every draw has shape [len(numbers), *shape].
+    """
+
+    def __init__(self, names: tuple[str | int, ...], numbers: Iterable[int]) -> None:
+        text = "\x1f".join(str(name) for name in names)
+        base = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+        self.generators = [np.random.default_rng([base, int(number)]) for number in numbers]
+
+    def normal(self, *shape: int) -> np.ndarray:
+        """Standard normal numbers."""
+        return self._stack(lambda generator: generator.standard_normal(shape))
+
+    def uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
+        """Uniform numbers on [low, high)."""
+        return self._stack(lambda generator: generator.uniform(low, high, shape))
+
+    def integers(self, low: int, high: int, *shape: int) -> np.ndarray:
+        """Whole numbers from low to high - 1."""
+        return self._stack(lambda generator: generator.integers(low, high, shape))
+
+    def poisson(self, mean: np.ndarray) -> np.ndarray:
+        """Poisson counts of the means [count, ...]."""
+        return np.stack([generator.poisson(of) for generator, of in zip(self.generators, mean, strict=True)])
+
+    def _stack(self, draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
+        return np.stack([draw(generator) for generator in self.generators])

@@ -18,10 +18,8 @@ import numpy as np
 from fvi_core.spelling import nearest
 
 from ..fetch import Folder
-from . import blur, geometry, pixels, weather
-from .draws import Draws
-from .filters import truncated
-from .spatter import spatter
+from . import effects, weather
+from .filters import Draws, truncated
 
 VERSION = "1"
 SIDE = 32
@@ -43,13 +41,13 @@ def _single(apply: Callable[..., np.ndarray], *values: float) -> Corruption:
 
 
 _CORRUPTIONS = {
-    "gaussian_noise": _single(pixels.gaussian_noise, 0.04, 0.06, 0.08, 0.09, 0.10),
-    "shot_noise": _single(pixels.shot_noise, 500, 250, 100, 75, 50),
-    "impulse_noise": _single(pixels.impulse_noise, 0.01, 0.02, 0.03, 0.05, 0.07),
-    "defocus_blur": Corruption(blur.defocus_blur, ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1))),
-    "glass_blur": Corruption(blur.glass_blur, ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2))),
-    "motion_blur": Corruption(blur.motion_blur, ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5))),
-    "zoom_blur": _single(blur.zoom_blur, 6, 11, 15, 20, 25),
+    "gaussian_noise": _single(effects.gaussian_noise, 0.04, 0.06, 0.08, 0.09, 0.10),
+    "shot_noise": _single(effects.shot_noise, 500, 250, 100, 75, 50),
+    "impulse_noise": _single(effects.impulse_noise, 0.01, 0.02, 0.03, 0.05, 0.07),
+    "defocus_blur": Corruption(effects.defocus_blur, ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1))),
+    "glass_blur": Corruption(effects.glass_blur, ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2))),
+    "motion_blur": Corruption(effects.motion_blur, ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5))),
+    "zoom_blur": _single(effects.zoom_blur, 6, 11, 15, 20, 25),
     "snow": Corruption(
         weather.snow,
         (
@@ -62,10 +60,10 @@ _CORRUPTIONS = {
     ),
     "frost": Corruption(weather.frost, ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))),
     "fog": Corruption(weather.fog, ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75))),
-    "brightness": _single(pixels.brightness, 0.05, 0.1, 0.15, 0.2, 0.3),
-    "contrast": _single(pixels.contrast, 0.75, 0.5, 0.4, 0.3, 0.15),
+    "brightness": _single(effects.brightness, 0.05, 0.1, 0.15, 0.2, 0.3),
+    "contrast": _single(effects.contrast, 0.75, 0.5, 0.4, 0.3, 0.15),
     "elastic_transform": Corruption(
-        geometry.elastic_transform,
+        effects.elastic_transform,
         (
             (0, 0, SIDE * 0.08),
             (SIDE * 0.05, SIDE * 0.2, SIDE * 0.07),
@@ -74,12 +72,12 @@ _CORRUPTIONS = {
             (SIDE * 0.1, SIDE * 0.03, SIDE * 0.03),
         ),
     ),
-    "pixelate": _single(geometry.pixelate, 0.95, 0.9, 0.85, 0.75, 0.65),
-    "jpeg_compression": _single(geometry.jpeg_compression, 80, 65, 58, 50, 40),
-    "speckle_noise": _single(pixels.speckle_noise, 0.06, 0.1, 0.12, 0.16, 0.2),
-    "gaussian_blur": _single(blur.gaussian_blur, 0.4, 0.6, 0.7, 0.8, 1),
+    "pixelate": _single(effects.pixelate, 0.95, 0.9, 0.85, 0.75, 0.65),
+    "jpeg_compression": _single(effects.jpeg_compression, 80, 65, 58, 50, 40),
+    "speckle_noise": _single(effects.speckle_noise, 0.06, 0.1, 0.12, 0.16, 0.2),
+    "gaussian_blur": _single(effects.gaussian_blur, 0.4, 0.6, 0.7, 0.8, 1),
     "spatter": Corruption(
-        spatter,
+        weather.spatter,
         (
             (0.62, 0.1, 0.7, 0.7, 0.5, False),
             (0.65, 0.1, 0.8, 0.7, 0.5, False),
@@ -88,7 +86,7 @@ _CORRUPTIONS = {
             (0.65, 0.1, 0.5, 0.68, 0.6, True),
         ),
     ),
-    "saturate": Corruption(pixels.saturate, ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2))),
+    "saturate": Corruption(effects.saturate, ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2))),
 }
 
 CORRUPTIONS = tuple(_CORRUPTIONS)

@@ -13,7 +13,7 @@ import pytest
 
 from datasets import DataNotFound, digits, fetch
 from datasets.corruptions import SEVERITIES, corrupt, generator
-from datasets.corruptions.draws import Draws
+from datasets.corruptions.filters import Draws
 from tests.datasets import tfds_files
 from tests.datasets.fundus_files import encoded
 

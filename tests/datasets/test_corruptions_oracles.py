@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from datasets.corruptions import blur, filters, geometry, pixels
+from datasets.corruptions import effects, filters
 from tests.datasets.corrupting import Given, dot, draws, flat, parameters, photos
 
 
@@ -17,7 +17,7 @@ from tests.datasets.corrupting import Given, dot, draws, flat, parameters, photo
 def test_gaussian_noise_has_its_deviation_everywhere(severity: int) -> None:
     (std,) = parameters("gaussian_noise", severity)
     for value in (0.1, 0.9):
-        difference = pixels.gaussian_noise(flat(value, 20), draws(20), std) - value
+        difference = effects.gaussian_noise(flat(value, 20), draws(20), std) - value
         assert abs(difference.mean()) < 5 * std / math.sqrt(difference.size)
         assert difference.std() == pytest.approx(std, rel=0.02)
         assert abs(np.corrcoef(difference[..., 0].ravel(), difference[..., 1].ravel())[0, 1]) < 0.03
@@ -26,14 +26,14 @@ def test_gaussian_noise_has_its_deviation_everywhere(severity: int) -> None:
 def test_speckle_noise_is_proportional_to_the_value() -> None:
     (std,) = parameters("speckle_noise", 3)
     for value in (0.0, 0.2, 0.8):
-        difference = pixels.speckle_noise(flat(value, 20), draws(20), std) - value
+        difference = effects.speckle_noise(flat(value, 20), draws(20), std) - value
         assert difference.std() == pytest.approx(std * value, rel=0.02)
 
 
 def test_shot_noise_counts_photons() -> None:
     (photons,) = parameters("shot_noise", 5)
     for value in (0.0, 0.3, 1.0):
-        counts = pixels.shot_noise(flat(value, 20), draws(20), photons) * photons
+        counts = effects.shot_noise(flat(value, 20), draws(20), photons) * photons
         assert np.allclose(counts, np.rint(counts)) and counts.min() >= 0
         assert counts.mean() == pytest.approx(value * photons, rel=0.01)
         assert counts.var() == pytest.approx(value * photons, rel=0.03)  # Poisson: variance equals mean
@@ -41,7 +41,7 @@ def test_shot_noise_counts_photons() -> None:
 
 def test_impulse_noise_is_as_much_salt_as_pepper() -> None:
     (share,) = parameters("impulse_noise", 5)
-    changed = pixels.impulse_noise(flat(0.4, 50), draws(50), share)
+    changed = effects.impulse_noise(flat(0.4, 50), draws(50), share)
     assert set(np.unique(changed)) == {0.0, 0.4, 1.0}
     for value in (0.0, 1.0):
         assert (changed == value).mean() == pytest.approx(share / 2, rel=0.05)
@@ -57,8 +57,8 @@ def test_gaussian_blur_of_a_dot_is_a_bell(severity: int) -> None:
     bell /= bell.sum()
     expected = dot()
     expected[0, 16 - reach : 17 + reach, 16 - reach : 17 + reach] = np.outer(bell, bell)[..., None]
-    assert np.allclose(blur.gaussian_blur(dot(), None, sigma), expected, atol=1e-12)
-    corner = blur.gaussian_blur(dot(0, 0), None, sigma)[0, 0, 0, 0]
+    assert np.allclose(effects.gaussian_blur(dot(), None, sigma), expected, atol=1e-12)
+    corner = effects.gaussian_blur(dot(0, 0), None, sigma)[0, 0, 0, 0]
     assert corner == pytest.approx(bell[: reach + 1].sum() ** 2)  # the border is repeated
 
 
@@ -72,9 +72,9 @@ def test_defocus_kernels() -> None:
         4: np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]) / 5,
     }
     for severity, kernel in kernels.items():
-        found = blur.defocus_blur(dot(), None, *parameters("defocus_blur", severity))[0, ..., 0]
+        found = effects.defocus_blur(dot(), None, *parameters("defocus_blur", severity))[0, ..., 0]
         assert np.allclose(found[15:18, 15:18], kernel, atol=1e-5) and found.sum() == pytest.approx(1)
-    corner = blur.defocus_blur(dot(0, 0), None, 1.5, 0.1)[0, ..., 0]
+    corner = effects.defocus_blur(dot(0, 0), None, 1.5, 0.1)[0, ..., 0]
     assert np.allclose(corner[:2, :2], 1 / 9)  # mirrored about the border pixel: it is seen once
 
 
@@ -94,7 +94,7 @@ def test_glass_blur_is_a_sequence_of_copies(severity: int) -> None:
                     up, left = offset[number, :, h - 2, w - 2]
                     levels[h, w], levels[h - up, w - left] = levels[h - up, w - left], levels[h, w]
         expected.append(ndimage.gaussian_filter(levels / 255, (sigma, sigma, 0), mode="nearest"))
-    assert np.allclose(blur.glass_blur(x, draws(2), sigma, reach, repeats), expected, atol=1e-12)
+    assert np.allclose(effects.glass_blur(x, draws(2), sigma, reach, repeats), expected, atol=1e-12)
 
 
 def test_motion_blur_of_a_dot_is_half_a_bell_along_the_angle() -> None:
@@ -117,7 +117,7 @@ def test_motion_blur_rounds_offsets_and_repeats_the_border() -> None:
             rows, columns = (np.clip(place, 0, 31).astype(int) for place in (row + down, column + right))
             seen = [image[place] for place in zip(rows, columns, strict=True)]
             assert found[row, column] == pytest.approx(round(np.average(seen, weights=weights) * 255) / 255)
-    turned = blur.motion_blur(x[..., None], Given(uniform=[[0.25, 0.75]]), 6, 1)  # of the range -45 to 45
+    turned = effects.motion_blur(x[..., None], Given(uniform=[[0.25, 0.75]]), 6, 1)  # of the range -45 to 45
     assert np.allclose(turned[..., 0], filters.motion_blur(x, 6, 1, np.array([-22.5, 22.5])))
 
 
@@ -132,7 +132,7 @@ def test_zoom_blur_is_the_mean_of_enlargements(severity: int, factors: np.ndarra
         start = (len(zoomed) - 32) // 2
         enlarged.append(zoomed[start : start + 32, start : start + 32])
     expected = (image + sum(enlarged)) / (len(factors) + 1)
-    assert np.allclose(blur.zoom_blur(image[None], None, *parameters("zoom_blur", severity))[0], expected, atol=1e-9)
+    assert np.allclose(effects.zoom_blur(image[None], None, *parameters("zoom_blur", severity))[0], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("severity", [1, 5])
@@ -141,7 +141,7 @@ def test_brightness_and_saturation_against_colorsys(severity: int) -> None:
     x[0, 0, :4] = [[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.5], [1, 0, 0]]
     x[0, 0, 4:] = [[0, 0.2, 0.2], [0.9, 0.9, 0.1], [0, 0, 0.01], [1, 0, 1]]
     (more,), (factor, added) = parameters("brightness", severity), parameters("saturate", severity)
-    bright, saturated = pixels.brightness(x, None, more), pixels.saturate(x, None, factor, added)
+    bright, saturated = effects.brightness(x, None, more), effects.saturate(x, None, factor, added)
     for place in np.ndindex(1, 8, 8):
         hue, saturation, value = colorsys.rgb_to_hsv(*x[place])
         assert np.allclose(bright[place], colorsys.hsv_to_rgb(hue, saturation, min(value + more, 1)))
@@ -152,7 +152,7 @@ def test_brightness_and_saturation_against_colorsys(severity: int) -> None:
 def test_contrast_shrinks_about_each_channels_mean() -> None:
     x = flat(0.2, 2)
     x[0, :16], x[1, :, :8, 2] = 0.6, 1.0
-    changed = pixels.contrast(x, None, *parameters("contrast", 5))
+    changed = effects.contrast(x, None, *parameters("contrast", 5))
     assert np.allclose(changed[0, :16], 0.4 + 0.15 * 0.2) and np.allclose(changed[0, 16:], 0.4 - 0.15 * 0.2)
     assert np.allclose(changed[1, ..., :2], 0.2) and np.allclose(changed[1, :, :8, 2], 0.4 + 0.15 * 0.6)
 
@@ -161,10 +161,10 @@ def test_pixelate_takes_means_of_blocks() -> None:
     x = photos()[:2]
     along_rows = np.floor(x.reshape(2, 32, 16, 2, 3).mean(3) + 0.5)  # rounded along both axes, halves up
     means = np.floor(along_rows.reshape(2, 16, 2, 16, 3).mean(2) + 0.5)
-    assert np.array_equal(geometry.pixelate(x / 255, None, 0.5) * 255, means.repeat(2, 1).repeat(2, 2))
+    assert np.array_equal(effects.pixelate(x / 255, None, 0.5) * 255, means.repeat(2, 1).repeat(2, 2))
     ramp = np.broadcast_to(np.arange(32)[:, None, None] / 32, (1, 32, 32, 3))
     for severity, side in zip((1, 2, 3, 4, 5), (30, 28, 27, 24, 20), strict=True):
-        assert len(np.unique(geometry.pixelate(ramp, None, *parameters("pixelate", severity)))) == side
+        assert len(np.unique(effects.pixelate(ramp, None, *parameters("pixelate", severity)))) == side
 
 
 def test_jpeg_quantises_the_mean_of_blocks_by_the_standard_table() -> None:
@@ -173,7 +173,7 @@ def test_jpeg_quantises_the_mean_of_blocks_by_the_standard_table() -> None:
         (quality,) = parameters("jpeg_compression", severity)
         assert step == (16 * (200 - 2 * quality if quality >= 50 else 5000 // quality) + 50) // 100
         for value in (4, 78, 132, 250):
-            found = geometry.jpeg_compression(flat(value / 255), None, quality) * 255
+            found = effects.jpeg_compression(flat(value / 255), None, quality) * 255
             assert np.abs(found - 128 - round(8 * (value - 128) / step) * step / 8).max() <= 0.51
 
 
@@ -181,12 +181,12 @@ def test_elastic_transform_moves_and_mirrors() -> None:
     x = photos()[:1] / 255
     still = np.zeros((1, 2, 32, 32))
     half = np.full((1, 3, 2), 0.5)  # the middle of the range: no move
-    assert np.allclose(geometry.elastic_transform(x, Given(uniform=[half, still + 0.5]), 2.0, 1.0, 3.0), x)
+    assert np.allclose(effects.elastic_transform(x, Given(uniform=[half, still + 0.5]), 2.0, 1.0, 3.0), x)
     right = half + np.array([0.25, 0.0])  # 0.25 of the range from -4 to 4: two pixels to the right
-    moved = geometry.elastic_transform(x, Given(uniform=[right, still + 0.5]), 2.0, 1.0, 4.0)
+    moved = effects.elastic_transform(x, Given(uniform=[right, still + 0.5]), 2.0, 1.0, 4.0)
     assert np.allclose(moved[:, :, 2:], x[:, :, :-2]) and np.allclose(moved[:, :, 0], x[:, :, 2])
     down = np.stack([still[:, 0] + 0.5, still[:, 1] + 1], 1)
-    shifted = geometry.elastic_transform(x, Given(uniform=[half, down]), 1.5, 1.0, 0.0)
+    shifted = effects.elastic_transform(x, Given(uniform=[half, down]), 1.5, 1.0, 0.0)
     between = (x[:, 1:-1] + x[:, 2:]) / 2  # places 1.5 rows below
     assert np.allclose(shifted[:, :-2], between)
     assert np.allclose(shifted[:, -1], (x[:, -1] + x[:, -2]) / 2)  # rows 32 and 33 mirror 31 and 30
@@ -198,7 +198,7 @@ def test_elastic_transform_is_the_affine_map_of_three_points() -> None:
     bump = np.zeros((1, 32, 32, 3))
     bump[0, 6, 26], bump[0, 6, 6] = [1, 0, 0], [0, 1, 0]
     bump = ndimage.gaussian_filter(bump, (0, 1, 1, 0))
-    moved = geometry.elastic_transform(bump, Given(uniform=[given, np.full((1, 2, 32, 32), 0.5)]), 0.0, 1.0, 2.0)[0]
+    moved = effects.elastic_transform(bump, Given(uniform=[given, np.full((1, 2, 32, 32), 0.5)]), 0.0, 1.0, 2.0)[0]
     for channel, corner in ((0, 1), (1, 2)):
         weights = moved[..., channel] / moved[..., channel].sum()
         rows, columns = np.mgrid[:32, :32]
@@ -209,7 +209,7 @@ def test_elastic_transform_is_the_affine_map_of_three_points() -> None:
 def test_elastic_transform_of_smooth_noise_against_map_coordinates() -> None:
     x, given = photos()[:1] / 255, np.random.default_rng(2).random((1, 2, 32, 32))
     amount, sigma, _ = parameters("elastic_transform", 4)
-    found = geometry.elastic_transform(x, Given(uniform=[np.full((1, 3, 2), 0.5), given]), amount, sigma, 1.0)[0]
+    found = effects.elastic_transform(x, Given(uniform=[np.full((1, 3, 2), 0.5), given]), amount, sigma, 1.0)[0]
     right, down = (
         amount * ndimage.gaussian_filter(2 * noise - 1, sigma, mode="reflect", truncate=3) for noise in given[0]
     )

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from datasets import fetch
-from datasets.corruptions import filters, spatter, weather
+from datasets.corruptions import filters, weather
 from tests.datasets.corrupting import Given, draws, flat, frost_or_skip, parameters, photos
 
 
@@ -104,7 +104,7 @@ def test_mud_covers_where_the_liquid_is() -> None:
     mean, std, sigma, threshold, _, mud = parameters("spatter", 5)
     normal = np.full((1, 32, 32), -5.0)
     normal[0, 10:22, 10:22] = 5.0
-    found = spatter.spatter(flat(0.9), Given(normal=[normal]), mean, std, sigma, threshold, 0.6, mud)[0]
+    found = weather.spatter(flat(0.9), Given(normal=[normal]), mean, std, sigma, threshold, 0.6, mud)[0]
     assert np.allclose(found[16, 16], np.array([63, 42, 20]) / 255, atol=1e-6)
     assert np.allclose(found[2, 2], 0.9)
     # Smoothed by a Gaussian of 0.6, an edge has a cover of 0.83, a corner of 0.69, a neighbour of 0.17.
@@ -114,11 +114,11 @@ def test_mud_covers_where_the_liquid_is() -> None:
 def test_water_adds_turquoise_up_to_its_amount() -> None:
     x = flat(0.1, 3)
     mean, std, sigma, threshold, amount, mud = parameters("spatter", 2)
-    found = spatter.spatter(x, draws(3), mean, std, sigma, threshold, amount, mud) - x
+    found = weather.spatter(x, draws(3), mean, std, sigma, threshold, amount, mud) - x
     assert np.allclose(found, found[..., :1] / 175 * np.array([175, 238, 238]))
     assert np.allclose(found.max((1, 2, 3)), amount * 238 / 255) and found.min() == 0
     dry = Given(normal=[np.full((3, 32, 32), -9.0)])
-    assert np.array_equal(spatter.spatter(x, dry, mean, std, sigma, threshold, amount, mud), x)
+    assert np.array_equal(weather.spatter(x, dry, mean, std, sigma, threshold, amount, mud), x)
 
 
 def test_canny_finds_edges_one_pixel_wide() -> None:
@@ -152,7 +152,7 @@ def test_chamfer_distance_is_the_shortest_path() -> None:
     edges = np.zeros((3, 15, 15), bool)
     edges[0, 7, 7] = True
     edges[1, 0, 0] = edges[1, 14, 14] = True
-    found = spatter.chamfer_distance(edges, 20.0)
+    found = weather.chamfer_distance(edges, 20.0)
     by_hand = {
         (0, 5): 5,
         (3, 3): 3 * 1.4,
@@ -164,21 +164,21 @@ def test_chamfer_distance_is_the_shortest_path() -> None:
     for (dy, dx), length in by_hand.items():
         assert found[0, 7 + dy, 7 - dx] == pytest.approx(length) and found[0, 7 - dx, 7 + dy] == pytest.approx(length)
     assert found[1, 0, 3] == 3 and found[1, 14, 10] == 4
-    assert (found[2] == 20).all() and spatter.chamfer_distance(edges, 2.0).max() == 2
+    assert (found[2] == 20).all() and weather.chamfer_distance(edges, 2.0).max() == 2
     rows, columns = np.mgrid[-7:8, -7:8]
     assert np.abs(found[0] - np.hypot(rows, columns)).max() < 0.02 * 10
 
 
 def test_equalisation_spreads_cumulative_counts() -> None:
     levels = np.array([[3, 3, 3, 3], [5, 5, 9, 9]])  # cumulative counts 4, 6, 8: after the lowest, 0, 2, 4 of 4
-    assert spatter.equalised(levels).tolist() == [[0, 0, 0, 0], [128, 128, 255, 255]]
-    assert np.array_equal(spatter.equalised(np.full((2, 2), 20)), np.full((2, 2), 20))
+    assert weather.equalised(levels).tolist() == [[0, 0, 0, 0], [128, 128, 255, 255]]
+    assert np.array_equal(weather.equalised(np.full((2, 2), 20)), np.full((2, 2), 20))
 
 
 def test_relief_of_a_drop_is_lit_from_one_side() -> None:
     levels = np.zeros((2, 32, 32), np.uint8)
     levels[0, 8:24, 8:24] = 200
-    found = spatter.relief(levels)
+    found = weather.relief(levels)
     assert found[0].min() == 0 and found[0].max() == 255
     assert found[0, 10:15, 10:15].mean() > 2 * found[0, 17:22, 17:22].mean()
     assert (found[1] == 20).all()  # no edge: the largest distance everywhere
