@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from .contract import Arrays, Description, EvaluationSet, Pool, Split, classified
 from .fetch import Folder
-from .rotation import interpolated
+from .image_transforms import interpolated
 from .tabular import stratified
 
 VERSION = "1"

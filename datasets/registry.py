@@ -10,7 +10,7 @@ from typing import Any
 
 from fvi_core.spelling import nearest
 
-from . import digits, image_splits, ocean, retina_mnist, toys, uci
+from . import digits, image_sets, ocean, retina_mnist, toys, uci
 from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
 from .fetch import Folder, sha256
@@ -63,7 +63,7 @@ ENTRIES: dict[str, DatasetEntry] = {
     ocean.NAME: _of(ocean, ocean.NAME, ocean.SCHEMES),
     **{name: _of(toys, name) for name in (toys.SNELSON, *toys.TOYS)},
     **{name: _of(uci, name, uci.SCHEMES) for name in uci.SOURCES},
-    **{name: _replaceable(image_splits, name, image_splits.SCHEMES[name]) for name in image_splits.SCHEMES},
+    **{name: _replaceable(image_sets, name, image_sets.SCHEMES[name]) for name in image_sets.SCHEMES},
     **{name: _replaceable(fundus, name, fundus.SCHEMES) for name in fundus.NAMES},
 }
 

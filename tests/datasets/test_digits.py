@@ -7,7 +7,7 @@ import pytest
 import sklearn.datasets
 
 from datasets import digits, load
-from datasets.rotation import interpolated
+from datasets.image_transforms import interpolated
 
 COUNTS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 

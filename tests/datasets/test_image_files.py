@@ -14,7 +14,7 @@ import pytest
 from scipy.io import savemat
 
 from datasets import BadData, user_arrays
-from datasets.image_files import read_cifar, read_idx, read_svhn
+from datasets.images import read_cifar, read_idx, read_svhn
 
 RANDOM = np.random.RandomState(0)
 

@@ -15,8 +15,8 @@ from datasets.checks import check_split
 from datasets.corruptions import CORRUPTIONS, corrupt
 from datasets.image_schemes import SCHEMES
 from datasets.image_sets import reduction, some
+from datasets.image_transforms import rotate
 from datasets.images import SOURCES, context_subsets, read_subset
-from datasets.rotation import rotate
 from tests.datasets.image_files import SIZES, few, random_images, upstream
 
 # mean and standard deviation of all pixels / 255, images of each class

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import rotate as rotate_array
 
-from datasets.rotation import METHODS, interpolated, rotate
+from datasets.image_transforms import METHODS, interpolated, rotate
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (5, 1, 28, 28)).astype(np.uint8)
 

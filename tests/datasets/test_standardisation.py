@@ -9,10 +9,10 @@ import pytest
 from scipy.ndimage import rotate as rotate_array
 
 import datasets
-from datasets import image_splits
+from datasets import image_sets
 from datasets.checks import check_split
 from datasets.image_schemes import SCHEMES
-from datasets.standardisation import pixel_moments, standardised
+from datasets.image_transforms import pixel_moments, standardised
 
 SCHEME = "cinquin2024-pixelwise"
 """As in the code of the first author's next paper: standardize_image_data, its OOD detection, angles and KMNIST."""
@@ -25,7 +25,7 @@ def by_definition(images: np.ndarray, of: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def fresh_pools() -> None:
-    image_splits._scaled_pool.cache_clear()
+    image_sets._scaled_pool.cache_clear()
 
 
 @pytest.mark.parametrize("channels", [1, 3])

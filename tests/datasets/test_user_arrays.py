@@ -197,7 +197,7 @@ def test_a_file_is_read_once_for_many_plans(bring: Callable, monkeypatch: pytest
 @pytest.mark.parametrize("name", datasets.names())
 def test_without_users_arrays_there_is_nothing_to_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(user_arrays.VARIABLE)
-    for module in (datasets.images, datasets.image_splits):
+    for module in (datasets.images, datasets.image_sets):
         monkeypatch.setattr(module, "read_subset", None)  # nothing is loaded
     monkeypatch.setattr(fetch, "check_file", None)  # nor looked for
     for scheme in (None, *datasets.describe(name).schemes):

@@ -16,8 +16,8 @@ from benchmarks.records import published
 from benchmarks.records.config import run_key
 from benchmarks.tables import cifar
 from benchmarks.tables.recipes import merge
+from datasets.image_transforms import rotate
 from datasets.images import SOURCES
-from datasets.rotation import rotate
 from fvi_core.contexts import ContextSource
 from fvi_core.random import Streams
 from fvi_core.registry import CONTEXTS
