@@ -1,4 +1,4 @@
-"""Rotate images as the papers do, and standardise them pixel by pixel, as the first author of cinquin2024 does in code."""
+"""Rotate images as the papers do, and standardise them pixel by pixel, as the code of cinquin2024's first author."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ up to the finding's first one; the images of higher grades are the shift, those 
 al. 2021). "outline", "outline-severity" and so on have the same findings but only outlines, which show where the eye
 is.
 
-A set without official parts is cut 70 : 10 : 20 (`parts.parted`). Evaluation sets: "shift-<set>", another country's
+A set without official parts is cut 70 : 10 : 20 (`source.parted`). Evaluation sets: "shift-<set>", another country's
 images (of EyePACS its test part where it has official parts, of APTOS the first 2,929 by name as in RETINA, of IDRiD
 all); "shift-severity".
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -24,8 +24,8 @@ from ..checks import DataNotFound
 from ..contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
 from ..fetch import Folder
 from ..grades import FINDINGS
-from . import kept, parts, sources
-from .source import Source
+from . import kept, sources
+from .source import PARTS, Source, check_apart, groups, parted
 from .sources import NAMES
 
 VERSION = "1"
@@ -43,24 +43,22 @@ _OUTLINE = Pixels((0.5,), (0.5,))
 
 @dataclass(frozen=True)
 class Task:
-    """Grades from `first` on are a finding; those after `last` are a shift."""
+    """Task of a scheme: grades from `first` on are a finding, those after `last` a shift; side: of the images."""
 
+    name: str
     first: int
-    last: int = 4
+    last: int
+    side: int
     outline: bool = False
 
 
-TASKS = {
-    **{name: Task(first) for name, first in FINDINGS.items()},
-    "severity": Task(FINDINGS["moderate"], 2),
-    "severity-mild": Task(FINDINGS["mild"], 1),
+_GRADES = {name: (first, 4) for name, first in FINDINGS.items()}
+_GRADES |= {"severity": (FINDINGS["moderate"], 2), "severity-mild": (FINDINGS["mild"], 1)}
+TASKS = {f"{name}-{side}": Task(name, *grades, side) for side in SIDES for name, grades in _GRADES.items()} | {
+    "outline" if name == "moderate" else f"outline-{name}": Task(name, *grades, kept.OUTLINE, outline=True)
+    for name, grades in _GRADES.items()
 }
-OUTLINE = "outline"
-SCHEMES = (
-    *(f"{task}-{side}" for side in SIDES for task in TASKS),
-    OUTLINE,
-    *(f"{OUTLINE}-{task}" for task in TASKS if task != "moderate"),
-)
+SCHEMES = tuple(TASKS)
 # Training and test images of the known mosaics, for each task.
 SIZES = {
     "eyepacs": {"moderate": (678, 188), "mild": (678, 188), "severity": (642, 179), "severity-mild": (541, 152)},
@@ -69,42 +67,27 @@ SIZES = {
 }
 
 
-def task_of(scheme: str) -> tuple[Task, int]:
-    """The task and the side of its images."""
-    name = _named(scheme)
-    if scheme.startswith(OUTLINE):
-        return replace(TASKS[name], outline=True), kept.OUTLINE
-    return TASKS[name], int(scheme.rpartition("-")[2])
-
-
-def _named(scheme: str) -> str:
-    """The key of TASKS."""
-    if scheme.startswith(OUTLINE):
-        return scheme.removeprefix(OUTLINE).removeprefix("-") or "moderate"
-    return scheme.rpartition("-")[0]
-
-
 def describe(name: str, scheme: str) -> Description:
     """Looks at a user's tables, if there are any. Raises DataNotFound, BadData."""
-    task, side = task_of(scheme)
+    task = TASKS[scheme]
     if sources.folder_of(name):
         source = sources.find(name)
         part = parts_of(source)
         n_train, n_test = (int(((part == own) & (source.grades <= task.last)).sum()) for own in ("train", "test"))
     else:
-        n_train, n_test = SIZES[name][_named(scheme)]
-    shape = (1, side, side) if task.outline else (3, side, side)
+        n_train, n_test = SIZES[name][task.name]
+    shape = (1 if task.outline else 3, task.side, task.side)
     about = name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape
     return Description(*about, n_train, n_test, _ORIGINS[name], ())
 
 
 def parts_of(source: Source) -> np.ndarray:
     """The part of each image, upstream's or cut here. Raises BadData for eyes of one patient in two parts."""
-    together = parts.groups(source.name, source.ids)
+    together = groups(source.name, source.ids)
     if not source.official:
-        return parts.parted(together, source.grades)
+        return parted(together, source.grades)
     part = np.array(source.official)
-    parts.check_apart(source.origin, together, part)
+    check_apart(source.origin, together, part)
     return part
 
 
@@ -132,10 +115,10 @@ def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
 
 @lru_cache(maxsize=2)
 def _assemble(name: str, scheme: str, root: str | None, source: Source) -> Split:
-    task, _ = task_of(scheme)
+    task = TASKS[scheme]
     images, part = _images(source, scheme, root), parts_of(source)
     known = source.grades <= task.last
-    rows = {own: np.flatnonzero((part == own) & known) for own in parts.PARTS}
+    rows = {own: np.flatnonzero((part == own) & known) for own in PARTS}
     arrays = {own: Arrays(images[index], _findings(source, index, task)) for own, index in rows.items()}
     evaluations: dict[str, Callable[[], EvaluationSet]]
     if known.all():
@@ -150,15 +133,15 @@ def _assemble(name: str, scheme: str, root: str | None, source: Source) -> Split
 
 
 def _images(source: Source, scheme: str, root: str | None) -> np.ndarray:
-    task, side = task_of(scheme)
+    task = TASKS[scheme]
     if task.outline:
         return kept.eye_outlines(source, root)
-    if side > source.largest:
+    if task.side > source.largest:
         raise DataNotFound(
-            f"data set {source.name}, scheme {scheme}: expected images of {side} pixels, found mosaics of "
+            f"data set {source.name}, scheme {scheme}: expected images of {task.side} pixels, found mosaics of "
             f"{source.largest}; set {sources.VARIABLE} to a folder with the original ones (docs/retinopathy.md)"
         )
-    return kept.images(source, side, root)
+    return kept.images(source, task.side, root)
 
 
 def _findings(source: Source, rows: np.ndarray, task: Task) -> np.ndarray:
@@ -173,7 +156,7 @@ def _country(other: str, scheme: str, root: str | None) -> EvaluationSet:
     elif other == "aptos":
         rows = rows[:RETINAS_APTOS]
     about = f"{source.origin}, {len(rows)} images"
-    y = _findings(source, rows, task_of(scheme)[0])
+    y = _findings(source, rows, TASKS[scheme])
     return EvaluationSet(f"shift-{other}", "shift", f"shift=country;to={other}", images[rows], y, about)
 
 

@@ -12,7 +12,8 @@ from PIL import Image
 
 import datasets
 from datasets import BadData, DataNotFound, fetch, needs
-from datasets.fundus import kept, parts, sources, splits
+from datasets.fundus import kept, sources, splits
+from datasets.fundus import source as graded
 from datasets.fundus.kept import eye_box, graham, square
 from tests.datasets.fundus_files import Files, aptos, encoded, eyepacs, idrid, mosaics, photograph, table
 
@@ -85,19 +86,19 @@ def test_official_parts_of_eyepacs_are_kept(lay: Lay) -> None:
 def test_both_eyes_of_a_patient_and_duplicates_are_in_one_part() -> None:
     ids = [f"{p}_{eye}" for p in range(300) for eye in ("left", "right")]
     grades = np.random.default_rng(0).integers(0, 5, len(ids))
-    together = parts.groups("eyepacs", ids)
-    part = parts.parted(together, grades)
+    together = graded.groups("eyepacs", ids)
+    part = graded.parted(together, grades)
     assert all(part[i] == part[i + 1] for i in range(0, len(ids), 2))
-    shares = [(part == own).mean() for own in parts.PARTS]
+    shares = [(part == own).mean() for own in graded.PARTS]
     assert shares == pytest.approx([0.7, 0.1, 0.2], abs=0.02)
     for grade in range(5):
         assert (part[grades == grade] == "train").mean() == pytest.approx(0.7, abs=0.12)
     turned = np.random.default_rng(1).permutation(len(ids))
-    assert np.array_equal(parts.parted([together[i] for i in turned], grades[turned]), part[turned])
-    assert len(parts.duplicates()) == 282
+    assert np.array_equal(graded.parted([together[i] for i in turned], grades[turned]), part[turned])
+    assert len(graded.duplicates()) == 282
     first, second = "00cb6555d108", "ca25745942b0"
-    assert len(set(parts.groups("aptos", [first, second, "0024cdab0c1e"]))) == 2
-    parts.check_apart("here", together, part)
+    assert len(set(graded.groups("aptos", [first, second, "0024cdab0c1e"]))) == 2
+    graded.check_apart("here", together, part)
 
 
 def test_eyes_of_one_patient_in_two_parts_are_refused(lay: Lay) -> None:
@@ -236,7 +237,7 @@ def test_severity_shift_moves_higher_grades_of_training_and_test_part(lay: Lay) 
     part = splits.parts_of(source)
     for scheme, last, finding in (("severity-64", 2, 2), ("severity-mild-64", 1, 1)):
         split = datasets.load("aptos", scheme=scheme)
-        for own in parts.PARTS:
+        for own in graded.PARTS:
             grades = source.grades[(part == own) & (source.grades <= last)]
             assert getattr(split, own).y.tolist() == (grades >= finding).astype(int).tolist()
         assert split.evaluation_sets() == ["test", "validation", "shift-severity"]

@@ -13,8 +13,7 @@ import pytest
 import datasets
 from datasets import BadData
 from datasets.fundus import sources
-from datasets.fundus.parts import PARTS
-from datasets.fundus.source import of_splits
+from datasets.fundus.source import PARTS, of_splits
 from datasets.prepared import opened
 from tests.datasets.fundus_files import photograph, prepared
 
