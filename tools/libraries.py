@@ -38,6 +38,7 @@ from fvi_core.registry import KERNELS, TRAININGS
 from fvi_core.training import ReplicaResult
 from tools.cost import modules
 from tools.cost.__main__ import headline, machine
+from tools.cost.modules import LR
 from tools.cost.timing import Timing, Work, interleave, threads
 
 LIBRARIES = {
@@ -49,7 +50,7 @@ LIBRARIES = {
 """Distributions, and the modules that they install."""
 HEADING = ("work", "library", "here", "there", "here / there", "largest difference")
 STRUCTURES = {"kronecker": ("all", "kron"), "last_layer": ("last_layer", "full"), "diagonal": ("all", "diag")}
-BATCH, TRAINED, LR, LOG_VAR = 128, 1437, 1e-3, -9.0
+BATCH, TRAINED, LOG_VAR = 128, 1437, -9.0
 POINTS, STEPS = 455, 20
 
 Row = tuple[str, str, str, str, str, str]
@@ -252,17 +253,11 @@ def _bayesian_torch(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Work, float]:
 
     def loop() -> Callable[[], list[ReplicaResult]]:
         bayesian = made()
-        descent = torch.optim.Adam(bayesian.parameters(), LR)
 
-        def run() -> list[ReplicaResult]:
-            for rows in torch.randperm(len(x)).split(BATCH):
-                descent.zero_grad()
-                loss = nn.functional.cross_entropy(bayesian(x[rows]), y[rows]) + get_kl_loss(bayesian) / len(x)
-                loss.backward()
-                descent.step()
-            return []
+        def loss(rows: Tensor, labels: Tensor) -> Tensor:
+            return nn.functional.cross_entropy(bayesian(rows), labels) + get_kl_loss(bayesian) / len(x)
 
-        return run
+        return modules.steps(dict(bayesian.named_parameters()), loss, x, y, BATCH)
 
     total = 0.0  # get_kl_loss adds means over a tensor's weights, so is not the KL
     for layer in _layers(made()):

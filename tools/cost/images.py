@@ -13,7 +13,7 @@ from benchmarks import tables
 from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import methods
-from tools.cost.timing import Measurement, Timing, interleave, ratio, threads
+from tools.cost.timing import Measurement, Timing, duration, interleave, ratio, threads
 from tools.cost.trainings import one_by_one, training_of
 
 STEPS, SEEDS = 40, 10
@@ -96,7 +96,8 @@ def mlp(repeats: int) -> list[Measurement]:
     with threads(1):
         times = interleave(works, repeats, STEPS)
         seeds = interleave({apart: looped, together: stacked}, repeats, STEPS)
-    found = [_step("mlp", label, 1, times[label], 1.4 if label == "MAP" else None) for label in ROTATED]
+    goal = {"MAP": 1.4}
+    found = [duration("mlp", f"{label} step", times[label], goal=goal.get(label)) for label in ROTATED]
     goals = {"MAP fVI": "MAP", "MC Dropout fVI": "MC Dropout", "Ensemble fVI": "Ensemble"}
     found += [ratio("mlp", label, "MAP", times, 1) for label in ROTATED if label != "MAP"]
     found += [ratio("mlp", top, bottom, times, 1, goal=2.0) for top, bottom in goals.items() if bottom != "MAP"]
@@ -146,8 +147,8 @@ def _networks(
         steps, timing = -(-datasets.describe(dataset).n_train // batch), times[shown]
         goal = GOALS[dataset].get(label) if cuda else None
         found += [
-            _step(name, shown, count, timing),
-            Measurement(name, f"{shown} epoch", count, "s", timing.wall * steps, timing.process * steps, {}, goal),
+            duration(name, f"{shown} step", timing, count),
+            duration(name, f"{shown} epoch", timing, count, goal, "s", steps),
         ]
         if label != "MAP":
             found.append(ratio(name, shown, f"MAP{way}", times, count, goal=RATIOS[dataset].get(label)))
@@ -155,7 +156,3 @@ def _networks(
         share = None if cuda else SHARES[dataset].get(label)
         found.append(Measurement(name, f"{shown}, share of matmul peak", count, "x", *shares, {}, share, at_least=True))
     return found
-
-
-def _step(name: str, label: str, count: int, timing: Timing, goal: float | None = None) -> Measurement:
-    return Measurement(name, f"{label} step", count, "ms", 1e3 * timing.wall, 1e3 * timing.process, {}, goal)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datasets
 from tools.cost import images, modules, trainings
 from tools.cost.overhead import overhead
-from tools.cost.small import small
-from tools.cost.timing import Measurement, interleave, ratio, threads
+from tools.cost.timing import Measurement, duration, interleave, ratio, threads
 from tools.cost.trainings import training_of
 
 
@@ -39,10 +38,7 @@ def hyvi(repeats: int) -> list[Measurement]:
     steps = -(-len(split.train) // trainings.uci_parts("NN-HyVI", 1)["training"]["batch_size"])
     with threads(1):
         times = interleave(works, repeats, steps)
-    return [
-        Measurement("hyvi", f"{name} step", 1, "ms", 1e3 * t.wall, 1e3 * t.process, {}, goals[name])
-        for name, t in times.items()
-    ]
+    return [duration("hyvi", f"{name} step", took, goal=goals[name]) for name, took in times.items()]
 
 
 def catalogue(repeats: int) -> list[Measurement]:
@@ -61,7 +57,7 @@ def gfsvi(repeats: int) -> list[Measurement]:
     parts, split = trainings.gfsvi_parts(points=500, epochs=1), trainings.boston()
     with threads(1):
         times = interleave({"GFSVI step, 500 points": training_of(parts, [split])}, repeats)
-    return [Measurement("gfsvi", name, 1, "ms", 1e3 * t.wall, 1e3 * t.process, {}, 56.0) for name, t in times.items()]
+    return [duration("gfsvi", name, took, goal=56.0) for name, took in times.items()]
 
 
 BENCHMARKS = {
@@ -75,5 +71,5 @@ BENCHMARKS = {
     "cnn": images.cnn,
     "resnet": images.resnet,
     "modules": modules.modules,
-    "small": small,
+    "small": modules.small,
 }

@@ -1,8 +1,9 @@
-"""Benchmarks of a step on a user's module, over the step on the built-in network and over a plain PyTorch loop."""
+"""Benchmarks of a step: on a user's module over the built-in network's, and on both over a loop in plain PyTorch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,14 +11,16 @@ from torch import Tensor, nn
 
 from fvi_core import interface, methods
 from fvi_core.data import TrainingData
-from fvi_core.networks import ModuleNetwork, Network
+from fvi_core.networks import ModuleNetwork, Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import NETWORKS, TRAININGS
-from fvi_core.training import ReplicaResult
+from fvi_core.training import ReplicaResult, Trainer
 from tools.cost.timing import Measurement, Work, interleave, ratio, threads
 
 CONTEXT = {"FSVI": {"name": "random_pixel", "points": 10}, "GFSVI": {"name": "training_batch", "points": 20}}
 LR = 1e-3
+POINTS, BATCH, EPOCHS = 450, 50, 20
+NAMES = ("hidden0.weight", "hidden0.bias", "head.weight", "head.bias")  # of the layers of the dense network
 
 
 def perceptron() -> nn.Module:
@@ -85,23 +88,39 @@ def training(network: Network, method: str, given: TrainingData, batch: int, sam
     return lambda: settings.start(model, given, Streams([0])).run
 
 
+def steps(
+    weights: Mapping[str, Tensor],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
+    y: Tensor,
+    batch: int,
+    epochs: int = 1,
+) -> Callable[[], list[ReplicaResult]]:
+    """Return training as a user writes it in plain PyTorch: Adam on a loss of random batches."""
+    descent = torch.optim.Adam(weights.values(), LR)
+
+    def run() -> list[ReplicaResult]:
+        for _ in range(epochs):
+            for rows in torch.randperm(len(x)).split(batch):
+                descent.zero_grad()
+                loss(x[rows], y[rows]).backward()
+                descent.step()
+        return [ReplicaResult(dict(weights), epochs, [])]
+
+    return run
+
+
 def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens: bool) -> Work:
     """Return an epoch as a user writes it for MAP: cross-entropy, a penalty on weights, Adam."""
 
     def begin() -> Callable[[], list[ReplicaResult]]:
-        module = make()
-        descent = torch.optim.Adam(module.parameters(), LR)
-        x, y = given.x[0].long() if tokens else given.x[0], given.y[0]
+        module, x = make(), given.x[0].long() if tokens else given.x[0]
 
-        def run() -> list[ReplicaResult]:
-            for rows in torch.randperm(len(x)).split(batch):
-                descent.zero_grad()
-                penalty = sum(value.square().sum() for value in module.parameters()) / (2 * len(x))
-                (nn.functional.cross_entropy(module(x[rows]), y[rows]) + penalty).backward()
-                descent.step()
-            return [ReplicaResult(dict(module.named_parameters()), 1, [])]
+        def loss(x: Tensor, y: Tensor) -> Tensor:
+            penalty = sum(value.square().sum() for value in module.parameters()) / (2 * given.x.shape[1])
+            return nn.functional.cross_entropy(module(x), y) + penalty
 
-        return run
+        return steps(dict(module.named_parameters()), loss, x, given.y[0], batch)
 
     return begin
 
@@ -152,4 +171,52 @@ def modules(repeats: int) -> list[Measurement]:
             network = ModuleNetwork(make, given.x[0, :3].long() if tokens else given.x[0, :3])
             works = training(network, "MAP", given, 64), plain(make, given, 64, tokens)
             found.append(ratio("modules", *names, interleave(dict(zip(names, works)), repeats, 10), 1, goal=1.3))
+    return found
+
+
+def dense(method: str, given: TrainingData, batch: int, epochs: int, log_var: float = -9.0) -> Trainer:
+    """Return the training of MAP, or of MFVI with these initial log-variances, on a network with 50 hidden units."""
+    parts: dict[str, Any] = methods.get(method).parts() | {"likelihood": {"name": "gaussian"}}
+    if method == "MFVI":
+        parts["family"] |= {"log_var_init": (log_var, log_var)}
+    network = NETWORKS.build({"name": "mlp", "hidden": [50]}).build(given.x.shape[2:], 1)
+    spec = {"name": "gradient", "epochs": epochs, "batch_size": batch, "optimiser": {"name": "adam", "lr": LR}}
+    return TRAININGS.build(spec).start(interface.build(network, parts, {}), given, Streams([0]))
+
+
+def plain_dense(start: Parameters, given: TrainingData, batch: int, epochs: int) -> Callable[[], list[ReplicaResult]]:
+    """Return the same training from the same parameters ``[1, ...]``, as a user writes it."""
+    held = {name: value[0].detach().clone().requires_grad_() for name, value in start.items()}
+    drawn = f"mean/{NAMES[0]}" in held
+    means = [held[f"mean/{name}" if drawn else name] for name in NAMES]
+    log_vars = [held[f"log_var/{name}"] for name in NAMES] if drawn else []
+
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        penalty = sum(m.square().sum() for m in means) / 2
+        weights = means
+        if drawn:
+            weights = [m + torch.exp(v / 2) * torch.randn_like(m) for m, v in zip(means, log_vars, strict=True)]
+            penalty = penalty + sum((v.exp() - 1 - v).sum() for v in log_vars) / 2
+        w, b, u, c = weights
+        f = torch.addmm(c, torch.relu(torch.addmm(b, x, w)), u)[:, 0]
+        std = nn.functional.softplus(held["likelihood/rho"])
+        density = -0.5 * math.log(2 * math.pi) - std.log() - (y - f).square() / (2 * std.square())
+        return penalty / given.x.shape[1] - density.mean()
+
+    return steps(held, loss, given.x[0], given.y[0], batch, epochs)
+
+
+def small(repeats: int) -> list[Measurement]:
+    """Measure a step of MAP and of MFVI (one draw) over plain PyTorch's, on one thread: 13-50-1 units, batch 50."""
+    given, found = data((13,), POINTS, 1), []
+    for method in ("MAP", "MFVI"):
+        names = f"{method}, 13-50-1", f"{method}, 13-50-1, plain loop"
+        start = dense(method, given, BATCH, EPOCHS).parameters
+        works: dict[str, Work] = {
+            names[0]: lambda: dense(method, given, BATCH, EPOCHS).run,  # noqa: B023
+            names[1]: lambda: plain_dense(start, given, BATCH, EPOCHS),  # noqa: B023
+        }
+        with threads(1):
+            times = interleave(works, repeats, EPOCHS * POINTS // BATCH)
+        found.append(ratio("small", *names, times, 1, goal=1.3))
     return found

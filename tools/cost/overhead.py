@@ -19,10 +19,9 @@ from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.plan import make_plan
 from fvi_core.training import ReplicaResult
-from tools.cost.timing import Measurement, Timing, Work, interleave, threads
+from tools.cost.timing import Measurement, Work, duration, interleave, threads
 
 RUNS, RECORDS = 50, 10_000
-GOALS = {"run": 50.0, "plan": 2.0}  # milliseconds of a run, seconds of the plan
 SUITE = Suite(execute=f"{__name__}:train_nothing", limit=f"{__name__}:alone")
 
 
@@ -85,11 +84,6 @@ def overhead(repeats: int) -> list[Measurement]:
         run = interleave({"run": running(Path(folder) / "run", list(islice(some_runs(), RUNS)))}, repeats, RUNS)
         plan = interleave({"plan": planning(Path(folder) / "plan", list(islice(some_runs(), RECORDS)))}, repeats)
     return [
-        measured("a run without training", run["run"], "ms", 1e3, GOALS["run"]),
-        measured(f"plan of {RECORDS} recorded runs", plan["plan"], "s", 1.0, GOALS["plan"]),
+        duration("overhead", "a run without training", run["run"], goal=50.0),
+        duration("overhead", f"plan of {RECORDS} recorded runs", plan["plan"], goal=2.0, unit="s", scale=1.0),
     ]
-
-
-def measured(name: str, took: Timing, unit: str, scale: float, goal: float) -> Measurement:
-    """Return one number in its unit, on one thread."""
-    return Measurement("overhead", name, 1, unit, scale * took.wall, scale * took.process, {}, goal)

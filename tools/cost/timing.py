@@ -107,3 +107,16 @@ def ratio(
     made_of = {name: (1e3 * times[name].wall, 1e3 * times[name].process) for name in (top, bottom)}
     wall, process = a.wall / b.wall, a.process / b.process
     return Measurement(benchmark, f"{top} / {bottom}", count, "x", wall, process, made_of, goal, at_least)
+
+
+def duration(
+    benchmark: str,
+    name: str,
+    took: Timing,
+    count: int = 1,
+    goal: float | None = None,
+    unit: str = "ms",
+    scale: float = 1e3,
+) -> Measurement:
+    """Return a time on ``count`` threads: its seconds times ``scale`` in ``unit``."""
+    return Measurement(benchmark, name, count, unit, scale * took.wall, scale * took.process, {}, goal)
