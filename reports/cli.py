@@ -59,7 +59,8 @@ PageOption = Annotated[
     typer.Option("--page", metavar="WIDTHxHEIGHT", help="of the text of your pages in cm, for LaTeX: 17x23"),
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
-OUT = ROOT / "reports" / "output"
+FileOption = Annotated[Path, typer.Option("--file", help="the page to write")]
+OUT, DOCS, README = ROOT / "reports" / "output", ROOT / "docs", ROOT / "README.md"
 
 
 def build(suite: Suite) -> Callable[[list[str] | None], None]:
@@ -196,8 +197,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         out.mkdir(parents=True, exist_ok=True)
         rows = counting.remembered(Records(results), suite, out / ".coverage")
-        (out / "coverage.md").write_text(counting.markdown(rows), encoding="utf-8")
-        print(f"{counting.text(rows)}\nMarkdown: {_shown(out / 'coverage.md')}")
+        print(f"{counting.text(rows)}\nMarkdown: {_written(out / 'coverage.md', counting.markdown(rows))}")
         problems = counting.problems(rows)
         _end(problems, told=problems)
 
@@ -236,30 +236,30 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     @app.command()
     def protocols(
-        file: Annotated[Path, typer.Option("--file", help="the page to write")] = ROOT / "docs" / "protocols.md",
+        file: FileOption = DOCS / "protocols.md",
     ) -> None:
         """Write docs/protocols.md: every setting beside the paper's and that of the authors' code."""
-        from reports.protocols.page import write
+        from reports.protocols.page import page
 
-        print(_shown(write(suite, file)))
+        print(_written(file, page(suite)))
 
     @app.command()
     def causes(
         results: ResultsOption = RESULTS,
-        file: Annotated[Path, typer.Option("--file", help="the page to write")] = ROOT / "docs" / "causes.md",
+        file: FileOption = DOCS / "causes.md",
     ) -> None:
         """Write docs/causes.md: every cell that differs at protocol paper, its cause, and what was tried."""
-        from reports.tried_page import write
+        from reports.tried import page
 
-        print(_shown(write(suite, Records(results), file)))
+        print(_written(file, page(suite, Records(results))))
 
     @app.command()
     def findings(
         paper: Annotated[str, typer.Option("--paper", help="print every claim of this paper, not the main ones")] = "",
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
-        file: Annotated[Path, typer.Option("--file", help="the page to write")] = ROOT / "docs" / "findings.md",
-        readme: Annotated[Path, typer.Option("--readme", help="the file whose table is renewed")] = ROOT / "README.md",
+        file: FileOption = DOCS / "findings.md",
+        readme: Annotated[Path, typer.Option("--readme", help="the file whose table is renewed")] = README,
     ) -> None:
         """Print which claims of the papers survive, by their own numbers and by the records; write docs/findings.md."""
         from reports.findings import claims, page, words
@@ -270,9 +270,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         found = page.of_book(Book(suite, Records(results)))
         print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
         out.mkdir(parents=True, exist_ok=True)
-        (out / "findings.csv").write_text(words.as_csv(words.flat(found)), encoding="utf-8")
-        written = page.write(found, file, readme)
-        print(f"Every claim: {_shown(written)}; every comparison: {_shown(out / 'findings.csv')}")
+        every = _written(out / "findings.csv", words.as_csv(words.flat(found)))
+        told = _written(file, page.page(found))
+        if readme.is_file():
+            _written(readme, page.readme(readme.read_text(encoding="utf-8"), found))
+        print(f"Every claim: {told}; every comparison: {every}")
 
     for each in app.registered_commands:
         each.callback = _naming(each.callback)
@@ -349,6 +351,11 @@ def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:
             print(problem)
     if found:
         raise typer.Exit(1)
+
+
+def _written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return _shown(path)
 
 
 def _shown(path: Path) -> str:

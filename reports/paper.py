@@ -19,8 +19,7 @@ from reports.captions import heading, notes
 from reports.choice import Choice
 from reports.entries import VERDICTS
 from reports.figures import FIGURES, Drawn, draw
-from reports.findings.latex import chapter
-from reports.findings.page import of_book
+from reports.findings.page import chapter, of_book
 from reports.labels import name as metric_name
 from reports.latex import latex, listed, place
 from reports.page.book import Book, Sheet

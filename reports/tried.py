@@ -1,4 +1,4 @@
-"""Experiments on cells that differ: other readings of a recipe, from tables here, and lines of ``tried.csv``.
+"""Experiments on cells that differ, and docs/causes.md: every such cell, its shown cause, and what was tried.
 
 A reading is a row of another table of the same paper with the same published number and other runs. ``tried.csv`` holds
 experiments without a table: columns ``paper``, ``tables`` (numbers, separated by spaces), ``methods`` (of the published
@@ -17,12 +17,28 @@ from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports.causes import Cause
 from reports.lists import check_names, lines_of
+from reports.marks import anchor, escaped, grid
 from reports.page.book import Book, Sheet
+from reports.records import Records
 
 FILE = Path(__file__).with_name("tried.csv")
 COLUMNS = ("paper", "tables", "methods", "columns", "tried", "source", "moved", "record")
-MAY_BE_EMPTY = ("columns",)
 NO_RECORD = "-"
+RENEW = ".venv/bin/python -m reports causes"
+HEADER = ("row", "cell", "ours", "published", "difference", "cause shown", "other readings")
+INTRODUCTION = f"""# Differences: causes that are shown, and what was tried
+
+    {RENEW}
+
+writes this page from the records, from `reports/causes.csv` and from `reports/tried.csv`. It lists every published cell
+that differs at protocol `paper` ([verdicts.md](verdicts.md)).
+
+A cause is *shown* where a row that differs from the table's in nothing but what is named reproduces the number, or,
+where published numbers of a column are too close together to tell rows apart (*uninformative*), agrees with it and
+could have told a number half of the way back to ours. *Other readings* are rows of further tables beside the same
+number. Experiments below a table have their source and what they moved; where no record of one is committed, it says
+so. [protocols.md](protocols.md) has the settings of every table.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ class Difference:
 def load(path: Path = FILE) -> tuple[Experiment, ...]:
     """Return every experiment of the file. Raises BenchmarkError."""
     several = {"tables": None, "methods": ";", "columns": ";"}
-    lines = lines_of(path, COLUMNS, MAY_BE_EMPTY, several=several)
+    lines = lines_of(path, COLUMNS, ("columns",), several=several)
     return tuple(Experiment(**found, where=where) for found, where in lines)
 
 
@@ -171,3 +187,58 @@ class Differences:
                         place = table.paper, cell.published.key
                         found.setdefault(place, []).append((table.number, tuple(cell.values.values()), told))
         return found
+
+
+def page(suite: Suite, records: Records) -> str:
+    """Return docs/causes.md. Raises BenchmarkError for a line with an unknown name."""
+    known = Differences(Book(suite, records))
+    check(known.known, suite)
+    found = {name: cells for name in suite.table_names() if (cells := known.of(name))}
+    counts: dict[str, list[int]] = {}
+    for name, cells in found.items():
+        shown = sum(cell.cause is not None for cell in cells)
+        counts[f"[{name}](#{anchor(name)})"] = [len(cells), shown, len(cells) - shown, len(known.untried(cells))]
+    counts["all"] = [sum(column) for column in zip([0] * 4, *counts.values())]
+    head = ("table", "differ", "cause shown", "no cause shown", "not tried")
+    parts = [INTRODUCTION, grid(head, [(name, *map(str, each)) for name, each in counts.items()])]
+    parts += [_section(name, cells, known) for name, cells in found.items()]
+    return "\n".join(parts)
+
+
+def _section(name: str, cells: list[Difference], known: Differences) -> str:
+    rows = [
+        (
+            cell.row, cell.column, cell.value, cell.published, cell.verdict, cause(cell),
+            "; ".join(map(told, cell.readings)) or "-",
+        )
+        for cell in cells
+    ]  # fmt: skip
+    parts = [f"## {name}\n", grid(HEADER, [tuple(map(escaped, row)) for row in rows])]
+    items = [f"- {escaped(words)}" for words in listed(cells, known)]
+    return "\n".join([*parts, "\n".join(items) + "\n"] if items else parts)
+
+
+def listed(cells: list[Difference], known: Differences) -> list[str]:
+    """Return the experiments on these cells in words, and the cells without any."""
+    words = []
+    for each, of_it in known.experiments(cells).items():
+        where = ", ".join(dict.fromkeys(cell.row for cell in of_it))
+        where += f" ({', '.join(dict.fromkeys(cell.column for cell in of_it))})"
+        record = "No record is committed." if each.record == NO_RECORD else f"Records: table {each.record}."
+        words.append(f"{where}: {_ended(each.tried)} Source: {_ended(each.source)} {_ended(each.moved)} {record}")
+    untried = [f"{cell.row}, {cell.column}" for cell in known.untried(cells)]
+    return [*words, f"Not tried: {'; '.join(untried)}."] if untried else words
+
+
+def cause(cell: Difference) -> str:
+    """Return the shown cause of a cell, and the row that shows it; a dash without one."""
+    return f"{cell.cause.cause} ({cell.cause.row}, table {cell.cause.shown_by})" if cell.cause else "-"
+
+
+def told(reading: Reading) -> str:
+    """Return a reading in words."""
+    return f"{reading.value}, {reading.verdict} ({reading.row}, table {reading.table})"
+
+
+def _ended(words: str) -> str:
+    return words if words.endswith(".") else f"{words}."

@@ -1,4 +1,4 @@
-"""Figures of kernels, without runs: decay of eigenvalues, and estimates of the regularised KL."""
+"""Figures of eigenvalues, of kernels and of functions' covariance, and of estimates of the regularised KL."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from matplotlib.figure import Figure as Canvas
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
-from reports.figures import Runs
-from reports.figures.parts import titled
-from reports.figures.style import labelled, legend, panels, panels_of
+from reports.figures import NothingToShow, Runs
+from reports.figures.parts import stack, titled
+from reports.figures.style import PAGE, labelled, legend, panels, panels_of, plt
 
 KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
     "RBF": (lambda r: np.exp(-0.5 * r**2), "#0072B2", "-"),
@@ -23,6 +23,8 @@ GAMMAS = {1e-10: "s", 1e-5: "^", 1e-2: "D"}
 SIZES = (5, 10, 20, 50, 100, 200, 300)
 LENGTH, NOISE, TRAINING = 0.5, 0.1, 100
 SMALLEST = 1e-16
+SHADES = {"tanh": "#0072B2", "relu": "#D55E00", "softplus": "#009E73"}
+NEGLIGIBLE = 1e-12  # relative to the largest eigenvalue; smaller ones are rounding
 
 
 def gram(kernel: str, a: np.ndarray, b: np.ndarray, length: float) -> np.ndarray:
@@ -95,3 +97,26 @@ def regularised_kl(mean_q: np.ndarray, cov_q: np.ndarray, mean_p: np.ndarray, co
     shift = solve_triangular(second, mean_q - mean_p, lower=True, check_finite=False)
     logs = np.log(np.diag(second)).sum() - np.log(np.diag(first)).sum()
     return float(0.5 * ((root**2).sum() + shift @ shift - size) + logs)
+
+
+def spectra(runs: Runs) -> Canvas:
+    """Draw eigenvalues of the functions' covariance by activation, RBF solid and Matern 1/2 dotted (cinquin2024 fig.
+    19)."""
+    curves = runs.curves("spectrum/eigenvalues")
+    figure, axis = plt.subplots(figsize=(PAGE / 1.6, 3.0))
+    marks = dict(zip(SHADES, "s^D"))
+    for label, found in curves.items():
+        activation = next((name for name in SHADES if name in label), None)
+        if activation is None:
+            raise NothingToShow(f"row {label} names none of the activations {', '.join(SHADES)}")
+        values = stack(found, "value")
+        mean = (values / values[:, :1]).mean(0)
+        shown = mean > NEGLIGIBLE
+        number = np.arange(1, len(mean) + 1)[shown]
+        axis.plot(
+            number, mean[shown], color=SHADES[activation], linestyle=":" if "Matern" in label else "-",
+            marker=marks[activation], markersize=3, markevery=0.15, label=label.removeprefix("GFSVI, "),
+        )  # fmt: skip
+    axis.set(xscale="log", yscale="log", xlabel="number of the eigenvalue", ylabel="share of the largest")
+    legend(figure, labelled(axis))
+    return titled(figure, runs, f"{runs.about()}, means")

@@ -1,4 +1,4 @@
-"""Figures of calibration and out-of-distribution inputs: reliability, ROC, confidence, predictive entropy."""
+"""Figures of calibration and uncertainty: reliability, PIT, ROC, confidence, entropies in and out of distribution."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from reports.figures import NothingToShow, Runs
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import GREY, colour, line
 from reports.figures.parts import (
     FEW,
+    area,
     band,
+    dot,
     few,
     in_view,
     label_edges,
@@ -26,10 +30,15 @@ from reports.figures.parts import (
     two_histograms,
     zoom_reliability,
 )
-from reports.figures.style import labelled, legend, panels, panels_of
+from reports.figures.style import PAGE, labelled, legend, panels, panels_of, plt
 
 ECE = {10: "ece_10", 15: "ece"}  # metric by number of bins
 NUMBER = "  "  # separates a method from its numbers in a legend
+PARTS = {
+    "train": ("training inputs", "#0072B2", "o"),
+    "test": ("test inputs", "#E69F00", "s"),
+    "ood-uniform": ("uniform inputs", "#D55E00", "^"),
+}
 
 
 def summary(runs: Runs) -> Canvas:
@@ -71,6 +80,54 @@ def entropies(runs: Runs, ood: str, names: tuple[str, str], about: str = "") -> 
     label_edges(axes, "entropy (nats)", "points (%)")
     axes[0].legend(loc="upper right")
     return titled(figure, runs, f"{runs.about()}, all runs together{about}")
+
+
+def pit(runs: Runs) -> Canvas:
+    """Draw the density of the PIT values, a panel per method. It is 1 everywhere for calibrated predictions; a hump in
+    the middle shows too wide predictions, humps at both ends too narrow ones."""
+    curves = runs.curves("test/pit")
+    figure, axes = panels(len(curves), 4, 1.6, sharex=True, sharey=True)
+    for axis, (label, found) in zip(axes, curves.items()):
+        edges, count = stack(found, "edges")[0], stack(found, "count")
+        density, error = mean_and_error(count / count.sum(1, keepdims=True) / np.diff(edges))
+        axis.bar(edges[:-1], density, np.diff(edges), align="edge", color=colour(label), alpha=0.75, linewidth=0)
+        axis.errorbar((edges[:-1] + edges[1:]) / 2, density, error, fmt="none", ecolor=GREY, elinewidth=0.6)
+        axis.axhline(1, color=GREY, linewidth=0.7, linestyle=":")
+        axis.set(title=label, xlim=(0, 1), xticks=[0, 0.5, 1])
+        told = f"KS {metric_mean(runs, label, 'pit_ks'):.3f}"
+        axis.text(0.97, 0.95, told, ha="right", va="top", fontsize="small", transform=axis.transAxes)
+    axes[0].set_ylim(bottom=0)
+    label_edges(axes, "F(y)", "density")
+    legend(figure, {"calibrated": Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")})
+    return titled(figure, runs, runs.about("error bars: SE") + "; KS: distance, mean over runs")
+
+
+def distributions(runs: Runs) -> Canvas:
+    """Draw epistemic uncertainty over inputs as boxes, three for every row (pequignot2020 fig. 2 to 5)."""
+    parts = panels_of({name: part for part, (name, _, _) in PARTS.items()})
+    found = {part: runs.curves(f"{part}/epistemic_entropy") for part in parts.values()}
+    labels = [label for label in runs.records if any(label in curves for curves in found.values())]
+    figure, axis = plt.subplots(figsize=(min(PAGE, 1.2 + 0.95 * len(labels)), 2.6))
+    width = 0.8 / len(parts)
+    for place, (part, curves) in enumerate(found.items()):
+        name, shade, marker = PARTS[part]
+        for at, label in enumerate(labels):
+            if label not in curves:
+                continue
+            x = at + (place - (len(parts) - 1) / 2) * width
+            low, first, middle, third, high = stack(curves[label], "value").mean(0)
+            axis.plot([x, x], [low, high], color=shade, linewidth=0.8)
+            axis.add_patch(
+                Rectangle((x - width / 3, first), 2 * width / 3, third - first, color=shade, alpha=0.35, linewidth=0)
+            )
+            axis.plot(x, middle, marker, color=shade, markersize=3.5, label=name if at == 0 else None)
+    axis.set(xticks=range(len(labels)), ylabel="epistemic uncertainty (nats)")
+    axis.set_xticklabels(labels, rotation=20 if len(labels) > 4 else 0)
+    handles: dict[str, Artist] = {PARTS[part][0]: dot(PARTS[part][1], PARTS[part][2]) for part in found}
+    handles |= {"median": dot(GREY), "quartiles": area(GREY, 0.35)}
+    handles["5 to 95 %"] = Line2D([], [], color=GREY, linewidth=0.8)
+    legend(figure, handles)
+    return titled(figure, runs, f"{runs.about()}; quantiles over inputs, means over runs")
 
 
 def ood_set(runs: Runs) -> str:

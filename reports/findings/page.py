@@ -1,18 +1,16 @@
-"""Findings for docs/findings.md, the README and the terminal."""
+"""Findings for docs/findings.md, the README, the terminal and the PDF."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from benchmarks.records.provenance import ROOT
 from reports.findings.verdicts import MEANINGS, Finding, every
 from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, margin, summary
 from reports.marks import anchor, escaped, grid
 from reports.page.book import Book
+from reports.tex import escape, flowing
 
-FILE, README = ROOT / "docs" / "findings.md", ROOT / "README.md"
 RENEW = ".venv/bin/python -m reports findings"
 START, END = "<!-- findings: python -m reports findings -->\n", "<!-- end of findings -->\n"
 HEADER = ("claim", "by the paper's own numbers", "by our records")
@@ -78,12 +76,23 @@ def text(findings: Found, width: int, paper: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(findings: Found, file: Path = FILE, front: Path = README) -> Path:
-    """Write the page and the README's table, and return the page's file."""
-    file.write_text(page(findings), encoding="utf-8")
-    if front.is_file():
-        front.write_text(readme(front.read_text(encoding="utf-8"), findings), encoding="utf-8")
-    return file
+def chapter(findings: Found) -> str:
+    """Return the section: the three sentences, the counts, and a table of claims for each paper."""
+    parts = [r"\section{Findings}", *map(flowing, summary(flat(findings))), flowing(RULE), _counts(findings)]
+    for paper, each in findings.items():
+        lines = [
+            rf"{flowing(one.claim.words)} {{\footnotesize {flowing(one.claim.place)}. [{escape(one.claim.id)}] "
+            rf"{flowing(margin(one))}}} & {_led(by_paper(one))} & {_led(by_records(one))}. "
+            rf"{flowing(details(one))} \\\addlinespace"
+            for one in each
+        ]
+        head = " & ".join(map(escape, HEADER))
+        parts.append(
+            rf"\subsection{{{escape(paper)}}}{{\small\begin{{longtable}}{{@{{}}*{{3}}{{>{{\raggedright\arraybackslash}}"
+            rf"p{{0.31\linewidth}}}}@{{}}}}\toprule {head} \\\midrule\endhead" + "\n" + "\n".join(lines) + "\n"
+            r"\bottomrule\end{longtable}}"
+        )
+    return "\n\n".join(parts) + "\n\\clearpage"
 
 
 def _where(finding: Finding) -> str:
@@ -100,3 +109,16 @@ def _claim(finding: Finding) -> str:
 
 def _records(finding: Finding) -> str:
     return escaped(" ".join(filter(None, (by_records(finding) + ".", details(finding)))))
+
+
+def _led(words: str) -> str:
+    """A verdict in bold, and what it rests on."""
+    verdict, colon, rest = words.partition(": ")
+    return rf"\textbf{{{flowing(verdict)}}}{colon}{flowing(rest)}" if colon else flowing(words)
+
+
+def _counts(findings: Found) -> str:
+    """The counts by paper, with verdicts down the page, so that it is as narrow as a column."""
+    lines = [" & ".join(map(escape, line)) + r" \\" for line in zip(COUNTS, *counts(findings), strict=True)]
+    columns, rows = "l" + "r" * (len(findings) + 1), " ".join(lines[1:])
+    return rf"{{\small\begin{{tabular}}{{{columns}}}\toprule {lines[0]}\midrule {rows}\bottomrule\end{{tabular}}}}"

@@ -34,12 +34,11 @@ from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.search import entries
 from reports.page.slim import slim
-from reports.protocols.filled import filled_lines
+from reports.protocols.settings import filled_lines
 from reports.records import Records
 from reports.significance import RULE
 from reports.statuses import STATUSES
-from reports.tried import Differences
-from reports.tried_page import cause, listed, told
+from reports.tried import Differences, cause, listed, told
 
 LARGE = 20_000  # from this number of bytes on, numbers are compressed
 MOST = 12_000_000  # largest size of a site in bytes

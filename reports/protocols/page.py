@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.marks import anchor, escaped, grid
-from reports.protocols.filled import fill
-from reports.protocols.lines import Line, check, load, papers
+from reports.protocols.settings import Line, check, fill, load, papers
 
-FILE = ROOT / "docs" / "protocols.md"
 RENEW = ".venv/bin/python -m reports protocols"
 HEADER = ("rows", "setting", "paper", "authors' code", "ours", "why")
 NONE = "-"
@@ -30,7 +26,7 @@ has are listed where a setting of theirs is. [causes.md](causes.md) lists what w
 
 
 def page(suite: Suite, lines: tuple[Line, ...] | None = None) -> str:
-    """Return the whole page. Raises BenchmarkError for a line with an unknown name."""
+    """Return docs/protocols.md. Raises BenchmarkError for a line with an unknown name."""
     lines = load() if lines is None else lines
     check(lines, suite)
     tables = {name: suite.table(name) for name in suite.table_names()}
@@ -90,9 +86,3 @@ def briefly(names: Iterable[str]) -> str:
 def _number(name: str, more: int = 0) -> tuple[str, int] | None:
     stem, _, number = name.rpartition("-")
     return (stem, int(number) + more) if number.isdecimal() else None
-
-
-def write(suite: Suite, file: Path = FILE) -> Path:
-    """Write the page and return its file."""
-    file.write_text(page(suite), encoding="utf-8")
-    return file

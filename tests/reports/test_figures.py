@@ -18,7 +18,7 @@ from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
 from fvi_core import methods
-from reports.figures import FIGURES, collect, draw, kernels, looks, ocean, style
+from reports.figures import FIGURES, collect, draw, kernels, looks, style, toys
 from reports.figures.parts import mean_and_error
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table, on_own_files
@@ -83,9 +83,9 @@ def test_currents_are_drawn_where_they_are(write: Callable[..., Path], tmp_path:
     suite = FakeSuite(table("cinquin2024-3", ("gulf_drifters",), ("GP", "GFSVI")))
     (found,) = draw([FIGURES["cinquin2024-figure-3"]], suite, Records(tmp_path / "results"), tmp_path / "out")
     assert found.skipped == "" and found.files[1].read_bytes().startswith(PNG)
-    (first, second), maps = ocean._maps(curves["grid/grid"], curves["test/squared_errors"])
+    (first, second), maps = toys._field(curves["grid/grid"], curves["test/squared_errors"])
     assert first.tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1]) and second.tolist() == [0, 0.5, 1]
-    assert ocean._shares([[5.5, 1.5]], curves["grid/grid"]).tolist() == [pytest.approx([1 / 6, 0.25])]
+    assert toys._shares([[5.5, 1.5]], curves["grid/grid"]).tolist() == [pytest.approx([1 / 6, 0.25])]
     assert maps["field"][0, 2, 3] == 3 and maps["field"][1, 2, 3] == 30
     assert maps["error"][2, 3] == pytest.approx(909) and maps["speed"][0, 0] == pytest.approx(10)
 

@@ -21,8 +21,8 @@ from benchmarks.records import published
 from benchmarks.suite import Suite
 from reports import interface
 from reports.aggregate import aggregate
-from reports.cli import build
-from reports.findings import claims, latex, page, words
+from reports.cli import DOCS, README, build
+from reports.findings import claims, page, words
 from reports.findings.claims import FORMS, KINDS, Claim, Rule, expanded, load, margins, papers
 from reports.findings.comparisons import AGAINST, FOR, OPEN, check
 from reports.findings.verdicts import Finding, Verdict, judge
@@ -288,8 +288,10 @@ def committed() -> dict[str, list[Finding]]:
 
 def test_the_page_and_the_readme_are_current(committed: dict[str, list[Finding]]) -> None:
     told = f"renew it: {page.RENEW}"
-    assert page.FILE.read_text(encoding="utf-8") == page.page(committed), f"docs/findings.md is not current; {told}"
-    text = page.README.read_text(encoding="utf-8")
+    assert (DOCS / "findings.md").read_text(encoding="utf-8") == page.page(committed), (
+        f"docs/findings.md is not current; {told}"
+    )
+    text = README.read_text(encoding="utf-8")
     assert page.START in text and page.readme(text, committed) == text, f"the README's table is not current; {told}"
 
 
@@ -298,7 +300,7 @@ def test_every_form_tells_the_same_verdicts(committed: dict[str, list[Finding]],
     rows = list(csv.DictReader(io.StringIO(words.as_csv(every))))
     frame = interface.findings()
     assert len(frame) == len(rows) == sum(max(1, len(each.tested)) for each in every)
-    markdown, tex = page.page(committed), latex.chapter(committed)
+    markdown, tex = page.page(committed), page.chapter(committed)
     terminal = "".join(page.text(committed, 10**6, paper) for paper in committed)
     for each in every:
         own = frame[frame.claim == each.claim.id]

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import RegressionPredictions
-from reports.figures import FIGURES, draw, pit, style
+from reports.figures import FIGURES, draw, style
 from reports.figures.parts import stack
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
@@ -36,7 +36,7 @@ def test_pit_values_are_drawn(write: Callable[..., Path], tmp_path: Path, monkey
     assert drawn.skipped == "" and drawn.problems == ()
     (axis,) = [axis for axis in canvases[0].axes if axis.get_visible()]
     heights = np.array([bar.get_height() for bar in axis.patches])
-    np.testing.assert_allclose(heights, stack([curves[pit.CURVE]], "count")[0] / 400 * 20)
+    np.testing.assert_allclose(heights, stack([curves["test/pit"]], "count")[0] / 400 * 20)
     assert heights.mean() == 1 and heights[9] > 1.5 > 0.1 > heights[0]  # twice too wide: a hump in the middle
     assert axis.get_title() == "MAP" and "KS" in axis.texts[0].get_text()
 

@@ -13,12 +13,11 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from benchmarks.tables.recipes import Recipe
 from benchmarks.tables.spec import Cell, Column, Row, Table
-from reports.cli import build
+from reports.cli import DOCS, build
 from reports.marks import anchor, escaped
 from reports.page.site import write as write_site
-from reports.protocols.filled import fill, in_words, look_up, spelt
-from reports.protocols.lines import COLUMNS, Line, check, load, of_table
-from reports.protocols.page import FILE, RENEW, briefly, page
+from reports.protocols.page import RENEW, briefly, page
+from reports.protocols.settings import COLUMNS, Line, check, fill, in_words, load, look_up, of_table, spelt
 from reports.records import Records
 from tests.reports.page.small import Suite as SmallSuite
 from tests.reports.page.small import records as small_records
@@ -56,7 +55,9 @@ def line(ours: str = "-", tables: str = "mine", rows: tuple[str, ...] = ()) -> L
 
 
 def test_the_committed_page_is_what_the_lines_give() -> None:
-    assert FILE.read_text(encoding="utf-8") == page(Suite()), f"docs/protocols.md is not current; renew it: {RENEW}"
+    assert (DOCS / "protocols.md").read_text(encoding="utf-8") == page(Suite()), (
+        f"docs/protocols.md is not current; renew it: {RENEW}"
+    )
 
 
 def test_the_command_writes_the_page(
@@ -163,7 +164,7 @@ def test_values_are_spelt(value: Any, words: str) -> None:
 
 
 def test_many_values_are_a_range() -> None:
-    from reports.protocols.filled import Place
+    from reports.protocols.settings import Place
 
     found = {Place("t", f"r{i}", "d"): (str(i),) for i in range(12)}
     assert in_words(found) == "0 to 11 (by row)"
@@ -192,7 +193,7 @@ def test_lines_of_a_table_are_those_of_its_rows() -> None:
 def test_the_site_shows_settings_on_the_page_of_their_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_it = line("{seed}", tables="pequignot2020-5", rows=("Ensemble",))
     unfilled = line("{parts.nothing}", tables="pequignot2020-5")
-    monkeypatch.setattr("reports.protocols.filled.load", lambda: (of_it, unfilled, line(tables="another")))
+    monkeypatch.setattr("reports.protocols.settings.load", lambda: (of_it, unfilled, line(tables="another")))
     write_site(SmallSuite(small_table()), Records(small_records(tmp_path).root), tmp_path / "site", figures=False)
     text = (tmp_path / "site" / "tables" / "pequignot2020-5.html").read_text(encoding="utf-8")
     section = text[text.index('<details class="settings"') :]

@@ -16,12 +16,11 @@ from benchmarks.records import published
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.aggregate import aggregate
-from reports.cli import build
+from reports.cli import DOCS, build
 from reports.page.book import Book
 from reports.page.site import write as write_site
 from reports.records import Records
-from reports.tried import COLUMNS, Differences, Experiment, check, load
-from reports.tried_page import FILE, RENEW, page
+from reports.tried import COLUMNS, RENEW, Differences, Experiment, check, load, page
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
 from tests.reports.page.small import Suite as SmallSuite
 from tests.reports.page.small import records as small_records
@@ -62,7 +61,7 @@ def test_the_committed_page_is_what_the_committed_records_give(tmp_path: Path) -
         if (ROOT / name).exists():
             place.symlink_to(ROOT / name)
     text = page(Suite(), Records(tmp_path / "results"))
-    assert FILE.read_text(encoding="utf-8") == text, f"docs/causes.md is not current; renew it: {RENEW}"
+    assert (DOCS / "causes.md").read_text(encoding="utf-8") == text, f"docs/causes.md is not current; renew it: {RENEW}"
 
 
 def test_divergences_of_pequignot2020_differ_by_the_entropies_that_they_subtract() -> None:
@@ -151,7 +150,7 @@ def test_a_malformed_file_is_named(tmp_path: Path, text: str, message: str) -> N
 def test_the_command_writes_the_page(
     records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("reports.tried_page.load", lambda: (TRIED,))
+    monkeypatch.setattr("reports.tried.load", lambda: (TRIED,))
     suite, file = book(records, MINE, READING).suite, tmp_path / "causes.md"
     with pytest.raises(SystemExit) as stop:
         build(suite)(["causes", "--results", str(records.store.root), "--file", str(file)])
@@ -165,7 +164,7 @@ def test_the_command_writes_the_page(
         "- MC Dropout (boston): twice the steps. Source: App. E. Nothing moved. No record is committed." in text
         and "Not tried" not in text
     )
-    monkeypatch.setattr("reports.tried_page.load", lambda: ())
+    monkeypatch.setattr("reports.tried.load", lambda: ())
     assert "- Not tried: MC Dropout, boston." in page(book(records, MINE).suite, records)
 
 
