@@ -137,7 +137,7 @@ class CellResult:
 
     @property
     def status(self) -> str:
-        """Status of this cell alone, as in :data:`reports.statuses.STATUSES`; empty where nothing is published."""
+        """Status of this cell alone, as in :data:`reports.page.book.STATUSES`; empty where nothing is published."""
         if self.published is None:
             return ""
         if not self.values:

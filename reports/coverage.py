@@ -11,10 +11,9 @@ from benchmarks.records import published, stamp
 from benchmarks.suite import Suite
 from reports import marks
 from reports.agreement import LEVEL
-from reports.page.book import Book
+from reports.page.book import Book, statuses
 from reports.records import Records
 from reports.stamp import everything
-from reports.statuses import statuses
 from reports.tables import marked
 from reports.terminal import wrapped
 

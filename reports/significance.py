@@ -91,12 +91,12 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
     return Paired(float(gap), spread, len(gaps), overlap if varied else 0.0)
 
 
-def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[bool]:
-    """Return the hypotheses that Holm's step-down procedure rejects at family-wise level alpha (Holm 1979)."""
+def holm(p_values: Sequence[float]) -> list[bool]:
+    """Return the hypotheses that Holm's step-down procedure rejects at family-wise level ALPHA (Holm 1979)."""
     rejected = [False] * len(p_values)
     order = np.argsort(p_values, kind="stable")
     for step, index in enumerate(order):
-        if not p_values[index] <= alpha / (len(order) - step):
+        if not p_values[index] <= ALPHA / (len(order) - step):
             break
         rejected[index] = True
     return rejected

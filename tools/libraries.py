@@ -36,6 +36,7 @@ from fvi_core.networks import ModuleNetwork
 from fvi_core.random import Streams
 from fvi_core.registry import KERNELS, TRAININGS
 from fvi_core.training import ReplicaResult
+from reports.marks import grid
 from tools.cost import modules
 from tools.cost.__main__ import headline, machine
 from tools.cost.modules import LR
@@ -319,13 +320,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
-    about, lines = machine(), [HEADING, ("---",) * len(HEADING)]
+    about = machine()
     with threads(1):
-        for measure in (laplace, gaussian_process, mean_field):
-            lines += measure(options.repeats)
-    for line in lines:
-        print(f"| {' | '.join(line)} |")
-    print(f"\n{headline(about, options.repeats)}; {', '.join(f'{name} {version(name)}' for name in LIBRARIES)}")
+        rows = [row for measure in (laplace, gaussian_process, mean_field) for row in measure(options.repeats)]
+    print(grid(HEADING, rows))
+    print(f"{headline(about, options.repeats)}; {', '.join(f'{name} {version(name)}' for name in LIBRARIES)}")
     return 0
 
 

@@ -151,21 +151,9 @@ class Finding:
     def needed(self) -> int | None:
         """Number of seeds that would decide every open comparison at its scatter, at the first level of Holm's
         correction; None where 1,000 are not enough."""
-        open_ = [
-            each.paired.needed(ALPHA / max(self.family, 1))
-            for each in self.counted
-            if each.paired and not self._told(each)
-        ]
-        return None if None in open_ else max((n for n in open_ if n is not None), default=None)
-
-    def _told(self, each: Tested) -> bool:
-        return each.paired is not None and each.paired.p <= ALPHA / max(self.family, 1)
-
-    @property
-    def runs(self) -> tuple[int, int]:
-        """Fewest and most shared runs of its comparisons."""
-        counts = [each.paired.n for each in self.counted if each.paired]
-        return min(counts, default=0), max(counts, default=0)
+        level = ALPHA / max(self.family, 1)
+        counts = [each.paired.needed(level) for each in self.counted if each.paired and each.paired.p > level]
+        return None if None in counts else max((n for n in counts if n is not None), default=None)
 
     @property
     def why(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,16 @@ from reports.aggregate import CellResult, TableResult, aggregate
 from reports.causes import Cause, shown
 from reports.layout import ShownColumn, columns_of
 from reports.records import Records, recorded, with_rows_brought
-from reports.statuses import STATUSES, statuses
+
+STATUSES = {
+    "reproduced": "reproduced: a test tells no difference",
+    "shown": "differs, cause shown by an experiment here",
+    "differs": "differs",
+    "uninformative": "uninformative: the test would agree with any published row",
+    "undecided": "no verdict: one run, splits missing, no published error, or a time of another machine",
+    "reduced": "recorded under a reduced protocol only",
+    "missing": "missing",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,3 +191,21 @@ class Book:
     def status(self, cell: CellResult, protocol: str) -> str:
         """Return the status of a published cell, as STATUSES names it; empty for other cells."""
         return "shown" if self.cause(cell, protocol) else cell.status
+
+
+def statuses(
+    results: Mapping[str, TableResult], causes: Container[tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[str, CellResult]]:
+    """Return the status of every published cell with records, by key, and the cell behind it.
+
+    results: the table by protocol, without protocol smoke; causes: keys of cells whose difference is explained if there
+    is one. Protocol paper precedes the reduced ones.
+    """
+    found: dict[tuple[str, ...], tuple[str, CellResult]] = {}
+    for protocol in sorted(results, key=lambda name: name == "paper"):
+        for cell in results[protocol].flat:
+            if cell.published and cell.values:
+                status = cell.status if protocol == "paper" else "reduced"
+                explained = status == "differs" and cell.published.key in causes
+                found[cell.published.key] = "shown" if explained else status, cell
+    return found

@@ -27,7 +27,7 @@ from reports.labels import name as metric_name
 from reports.marks import bold
 from reports.origins import ask
 from reports.page import assets
-from reports.page.book import Book, Sheet
+from reports.page.book import STATUSES, Book, Sheet
 from reports.page.compare import comparisons
 from reports.page.details import details, sort_key
 from reports.page.methods import Methods
@@ -37,7 +37,6 @@ from reports.page.slim import slim
 from reports.protocols.settings import filled_lines
 from reports.records import Records
 from reports.significance import RULE
-from reports.statuses import STATUSES
 from reports.tried import Differences, cause, listed, told
 
 LARGE = 20_000  # from this number of bytes on, numbers are compressed

@@ -25,7 +25,6 @@ from reports.figures import (
     settings,
     style,
     toys,
-    uncertainty,
 )
 from reports.figures.kernels import estimates, gram, regularised_kl
 from reports.figures.options import FORMS, Options, font, forms, size
@@ -250,7 +249,7 @@ def test_boxes_are_quantiles_over_inputs(write: Callable[..., Path], tmp_path: P
     write("HMC", "concrete", {("", "training_seconds"): [1.0]}, curves=curves)
     found = collect(FIGURES["pequignot2020-figure-2"], table("t", "concrete", ("HMC",)), "paper",
                     Records(tmp_path / "results"))  # fmt: skip
-    axis = uncertainty.distributions(found).axes[0]
+    axis = ood.distributions(found).axes[0]
     assert len(axis.patches) == 3 and (axis.patches[0].get_y(), axis.patches[0].get_height()) == (1.0, 2.0)
     assert [list(drawn.get_ydata()) for drawn in axis.lines[:2]] == [[0.0, 9.0], [2.0]]
 

@@ -102,12 +102,12 @@ class Cluster:
         if listed.split():
             self._ask("scancel", "--quiet", *sorted(set(listed.split())))
 
-    def last_logs(self, lines: int = 10) -> str:
-        """Return the last lines of the logs of slurmctld and slurmd."""
+    def last_logs(self) -> str:
+        """Return the last ten lines of the logs of slurmctld and slurmd."""
         return "\n".join(
             f"{path.name}: {line}"
             for path in sorted((self.folder / "log").glob("*.log"))
-            for line in path.read_text(errors="replace").splitlines()[-lines:]
+            for line in path.read_text(errors="replace").splitlines()[-10:]
         )
 
     def down(self) -> bool:

@@ -18,6 +18,7 @@ if __name__ == "__main__":
 from benchmarks.commands.inspection import columns
 from benchmarks.records import provenance
 from fvi_core.spelling import nearest
+from reports.marks import grid
 from tools import cost
 from tools.cost.measures import BENCHMARKS
 from tools.cost.timing import Measurement
@@ -63,11 +64,10 @@ def write(
 ) -> list[Path]:
     """Write ``cost.json`` and ``cost.md`` into the folder; return their paths."""
     found = [asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements]
-    lines = ["# Cost of training steps", "", headline(about, repeats), ""]
-    lines += [f"| {' | '.join(row)} |" for row in (HEADING, ["---"] * len(HEADING), *rows)]
+    page = f"# Cost of training steps\n\n{headline(about, repeats)}\n\n{grid(HEADING, rows)}"
     texts = {
         "cost.json": json.dumps({"machine": about, "turns": repeats, "measurements": found}, indent=1),
-        "cost.md": "\n".join(lines) + "\n",
+        "cost.md": page,
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

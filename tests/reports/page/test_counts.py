@@ -9,10 +9,9 @@ from benchmarks.commands.inspection import status_text
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite as RealSuite
 from reports.coverage import coverage, totals
-from reports.page.book import Book
+from reports.page.book import STATUSES, Book
 from reports.page.site import write
 from reports.records import Records
-from reports.statuses import STATUSES
 from tests.reports.fakes import on_own_files
 from tests.reports.page.reading import details
 from tests.reports.page.small import Suite, records, table

@@ -17,14 +17,13 @@ from reports.aggregate import aggregate
 from reports.cli import build
 from reports.coverage import coverage
 from reports.page import assets
-from reports.page.book import Book
+from reports.page.book import STATUSES, Book
 from reports.page.details import DIGITS, _cell
 from reports.page.details import details as of_sheet
 from reports.page.methods import Methods, equations
 from reports.page.ranks import critical_difference, not_apart, rankings
 from reports.page.site import Site, coded, formula, table_page, write
 from reports.records import Records
-from reports.statuses import STATUSES
 from reports.tables import latex, markdown
 from tests.reports.fakes import Cell, Column
 from tests.reports.page.reading import Page, details
