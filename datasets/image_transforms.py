@@ -1,4 +1,4 @@
-"""Rotate images as the papers do, and standardise them pixel by pixel, as the code of cinquin2024's first author."""
+"""Rotate images as the papers do, standardise them pixel by pixel, and outline the eye in fundus photographs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 METHODS = ("bilinear", "cubic", "nearest", "spline")
 EPSILON = 1e-10
 LEVELS = 256
+DARK = 10  # pixels darker than a tenth of the image's mean brightness are background (Graham 2015)
 
 
 def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
@@ -74,7 +75,7 @@ def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_arr
 
 
 def standardised(images: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
-    """Return images uint8 [N, C, H, W] as float32 `(x - m) / (s + 1e-10)`, x in [0, 1].
+    """Return images uint8 [N, C, H, W] as float32 `(x - m) / (s + 1e-10)`, x in [0, 1], as cinquin2024's first author.
 
     m and s [C, H, W] are mean and standard deviation (ddof 0) of each pixel over the images `of` (default: `images`).
     A pixel that is constant over `of` becomes 0 where an image has the same value, and of order 1e9 elsewhere.
@@ -91,3 +92,15 @@ def pixel_moments(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     second = np.einsum("nchw,nchw->chw", images, images, dtype=np.int64)
     scale = n * (LEVELS - 1)
     return first / scale, np.sqrt(n * second - first**2) / scale
+
+
+def outlines(images: np.ndarray, side: int) -> np.ndarray:
+    """Return the share of the eye in each block of pixels, bytes [N, 1, side, side], for images [N, 3, H, H].
+
+    A pixel brighter than a tenth of its image's mean belongs to the eye. H must be a multiple of side.
+    """
+    n, _, height, width = images.shape
+    bright = images.sum(1, dtype=np.uint32)
+    eye = bright * np.uint64(DARK * height * width) > bright.sum((1, 2), dtype=np.uint64)[:, None, None]
+    blocks = eye.reshape(n, side, height // side, side, width // side).sum((2, 4), dtype=np.uint32)
+    return (blocks * 255 // (height // side * (width // side))).astype(np.uint8)[:, None]

@@ -16,7 +16,8 @@ import numpy as np
 from .checks import check_labels, reading, stamped
 from .contract import Arrays, Description, Pixels, Split, classified
 from .fetch import Folder, locate
-from .grades import FINDINGS, outlines
+from .fundus import FINDINGS
+from .image_transforms import outlines
 from .npy import array
 
 NAME, VERSION = "retina_mnist", "1"

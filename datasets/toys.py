@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,8 +30,6 @@ SNELSON_FILES = ("snelson/snelson_train_inputs.dat", "snelson/snelson_train_outp
 SNELSON_ROWS, SNELSON_TRAIN = 200, 148
 SNELSON_GAP = (1.5, 3.0)  # in the units of the file; as in the code of Rudner et al. (2022)
 SNELSON_BOX = 8.0  # of the uniform context, standardised units; the grid goes to 10
-
-
 Draw = Callable[[int, int], tuple[np.ndarray, np.ndarray]]  # (n, seed) -> x [n, D], y [n]
 
 
@@ -48,7 +47,6 @@ class Toy:
     step: float
     task: str = "regression"
     first_seed: int = 0
-    source: str = ""
     standardised: bool = False
     version: str = VERSION
 
@@ -57,96 +55,59 @@ class Toy:
         return 2 if self.task == "classification" else 1
 
 
-def moons(noise: float) -> Draw:
-    """Return a draw of two half circles with N(0, noise^2) noise; labels 0 (upper), 1 (lower)."""
+def moons(noise: float, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw two half circles with N(0, noise^2) noise; labels 0 (upper), 1 (lower)."""
+    from sklearn.datasets import make_moons  # here, since it takes a second to load
 
-    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        from sklearn.datasets import make_moons  # here, since it takes a second to load
-
-        return make_moons(n, noise=noise, random_state=seed)
-
-    return draw
+    return make_moons(n, noise=noise, random_state=seed)
 
 
-def curve(function: Callable[[np.ndarray], np.ndarray], noise: float = 0.1) -> Draw:
-    """Return a draw of y = function(x) + N(0, noise^2), x uniform on [-1, -0.5] and [0.5, 1]."""
+def curve(
+    function: Callable[[np.ndarray], np.ndarray], noise: float, n: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw y = function(x) + N(0, noise^2), x uniform on [-1, -0.5] and [0.5, 1]."""
+    random = np.random.RandomState(seed)
+    x = random.uniform(0.5, 1.0, n) * random.choice([-1.0, 1.0], n)
+    y = function(x) + noise * random.standard_normal(n)
+    return x[:, None], y.round(9)  # the last bits of a cosine differ between processors
 
-    def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        random = np.random.RandomState(seed)
-        x = random.uniform(0.5, 1.0, n) * random.choice([-1.0, 1.0], n)
-        y = function(x) + noise * random.standard_normal(n)
-        return x[:, None], y.round(9)  # the last bits of a cosine differ between processors
 
-    return draw
+def _cosine(x: np.ndarray) -> np.ndarray:
+    return np.cos(4 * (x + 0.2))
+
+
+def _sine(x: np.ndarray) -> np.ndarray:
+    return np.sin(2 * np.pi * x)
 
 
 TOYS = {
-    "two_moons_rudner": Toy(
-        moons(0.2),
-        200,
-        (-4.0, -3.5),
-        (5.0, 4.0),
-        0.25,
-        "classification",
-        source="Rudner et al. 2021, fig. 1 and 4; size, noise and grid as in their code",
-    ),
-    "two_moons_dirichlet": Toy(
-        moons(0.2),
-        100,
-        (-2.5, -2.0),
-        (3.5, 2.5),
-        0.05,
-        "classification",
-        456,
-        source="function-space VI with Dirichlet priors, fig. 3, app. F",
-    ),
+    "two_moons_rudner": Toy(partial(moons, 0.2), 200, (-4.0, -3.5), (5.0, 4.0), 0.25, "classification"),
+    "two_moons_dirichlet": Toy(partial(moons, 0.2), 100, (-2.5, -2.0), (3.5, 2.5), 0.05, "classification", 456),
     "two_moons_cinquin": Toy(
-        moons(0.1),
-        100,
-        (-3.9, -3.9),
-        (3.9, 3.9),
-        0.15,
-        "classification",
-        source="Cinquin and Bamler 2024, fig. 9 and 10, app. C.1",
-        standardised=True,
-        version="2",
+        partial(moons, 0.1), 100, (-3.9, -3.9), (3.9, 3.9), 0.15, "classification", standardised=True, version="2"
     ),
-    "pequignot_1d": Toy(
-        curve(lambda x: np.cos(4 * (x + 0.2))),
-        120,
-        (-4.0,),
-        (2.0,),
-        0.01,
-        source="Pequignot et al. 2020, sec. 4.1, fig. 1: y = cos(4 (x + 0.2)) + N(0, 0.1^2)",
-    ),
-    "cinquin_1d": Toy(
-        curve(lambda x: np.sin(2 * np.pi * x)),
-        100,
-        (-2.0,),
-        (2.0,),
-        0.01,
-        source="Cinquin and Bamler 2024, eq. C.1: y = sin(2 pi x) + N(0, 0.1^2)",
-    ),
-    "cinquin_1d_noisy": Toy(
-        curve(lambda x: np.sin(2 * np.pi * x), noise=1.0),
-        100,
-        (-2.0,),
-        (2.0,),
-        0.01,
-        source="Cinquin and Bamler 2024, fig. 4: y = sin(2 pi x) + N(0, 1)",
-    ),
+    "pequignot_1d": Toy(partial(curve, _cosine, 0.1), 120, (-4.0,), (2.0,), 0.01),
+    "cinquin_1d": Toy(partial(curve, _sine, 0.1), 100, (-2.0,), (2.0,), 0.01),
+    "cinquin_1d_noisy": Toy(partial(curve, _sine, 1.0), 100, (-2.0,), (2.0,), 0.01),
+}
+ORIGINS = {
+    "two_moons_rudner": "Rudner et al. 2021, fig. 1 and 4; size, noise and grid as in their code",
+    "two_moons_dirichlet": "function-space VI with Dirichlet priors, fig. 3, app. F",
+    "two_moons_cinquin": "Cinquin and Bamler 2024, fig. 9 and 10, app. C.1",
+    "pequignot_1d": "Pequignot et al. 2020, sec. 4.1, fig. 1: y = cos(4 (x + 0.2)) + N(0, 0.1^2)",
+    "cinquin_1d": "Cinquin and Bamler 2024, eq. C.1: y = sin(2 pi x) + N(0, 0.1^2)",
+    "cinquin_1d_noisy": "Cinquin and Bamler 2024, fig. 4: y = sin(2 pi x) + N(0, 1)",
+    SNELSON: "Snelson and Ghahramani 2006, files of GPflow/GPflow",
 }
 
 
 def describe(name: str, scheme: str) -> Description:
     if name == SNELSON:
         about, n_test = (name, "regression", VERSION, "", ("",), 1, 1, (1,)), SNELSON_ROWS - SNELSON_TRAIN
-        return Description(
-            *about, SNELSON_TRAIN, n_test, "Snelson and Ghahramani 2006, files of GPflow/GPflow", SNELSON_FILES
-        )
+        return Description(*about, SNELSON_TRAIN, n_test, ORIGINS[name], SNELSON_FILES)
     toy = TOYS[name]
     about = name, toy.task, toy.version, "", ("",), N_SPLITS, toy.n_outputs, (len(toy.low),)
-    return Description(*about, toy.n_train, N_TEST, toy.source, ())
+    return Description(*about, toy.n_train, N_TEST, ORIGINS[name], ())
 
 
 def load(name: str, split: int, scheme: str = "", root: Folder = None) -> Split:

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from ..fetch import Folder, cache_folder
-from . import prepared, upstream
 from .cache import Say, SeverityFile
 from .generator import CORRUPTIONS, VERSION, check_name, corrupt
+from .upstream import ARCHIVES, find_arrays, find_prepared, read_array, read_prepared
 
 
 def published(name: str, root: Folder = None) -> bool:
     """Return whether the published images are available, in either form."""
-    return bool(upstream.find(name, root) or prepared.find(name, root))
+    return bool(find_arrays(name, root) or find_prepared(name, root))
 
 
 def corrupted(
@@ -39,21 +39,21 @@ def corrupted(
     DataNotFound for frost without its files.
     """
     check_name(corruption or CORRUPTIONS[0], severity)
-    archive, first = upstream.ARCHIVES[name], CORRUPTIONS.index(corruption) if corruption else 0
+    archive, first = ARCHIVES[name], CORRUPTIONS.index(corruption) if corruption else 0
     chosen = range(first, first + 1 if corruption else len(CORRUPTIONS))
     clean = test_images if rows is None else test_images[rows]
     if severity == 0:
         return clean, f"{name}, test part"
-    path = upstream.find(name, root)
-    if path is None and (folder := prepared.find(name, root)):
-        each = [prepared.read(folder, CORRUPTIONS[i], severity, test_labels, rows) for i in chosen]
+    path = find_arrays(name, root)
+    if path is None and (folder := find_prepared(name, root)):
+        each = [read_prepared(folder, CORRUPTIONS[i], severity, test_labels, rows) for i in chosen]
         return np.concatenate(each).transpose(0, 3, 1, 2), f"{archive}, prepared by tensorflow-datasets"
     if path is None:
         numbers = np.arange(len(clean)) if rows is None else rows
         images = _generated(name, severity, chosen, clean, numbers, root, say)
         return images, f"{archive}, generated from the test part, version {VERSION}"
     all_clean = test_images.transpose(0, 2, 3, 1)
-    arrays = (upstream.read(path, CORRUPTIONS[i], severity, all_clean, test_labels) for i in chosen)
+    arrays = (read_array(path, CORRUPTIONS[i], severity, all_clean, test_labels) for i in chosen)
     images = np.concatenate([(each if rows is None else each[rows]).transpose(0, 3, 1, 2) for each in arrays])
     return images, f"{archive}, published arrays"
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..fetch import Folder, cache_folder
-from ..grades import outlines
+from ..image_transforms import outlines
 from . import sources
 from .source import Source
 

@@ -23,8 +23,7 @@ import numpy as np
 from ..checks import DataNotFound
 from ..contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
 from ..fetch import Folder
-from ..grades import FINDINGS
-from . import kept, sources
+from . import FINDINGS, kept, sources
 from .source import PARTS, Source, check_apart, groups, parted
 from .sources import NAMES
 

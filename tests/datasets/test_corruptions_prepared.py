@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from datasets import BadData
-from datasets.corruptions import corrupt, corrupted, prepared
+from datasets.corruptions import corrupt, corrupted, upstream
 from datasets.corruptions.source import published
 from tests.datasets import corrupting
 from tests.datasets.corrupting import LABELS, N, as_tar, clean, files, photos
@@ -31,7 +31,7 @@ def test_images_come_in_the_order_of_the_test_set(
     places: tuple[Path, Path], lay: Callable, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if place == "own":
-        monkeypatch.setenv(prepared.VARIABLE, str(tmp_path / "tfds"))
+        monkeypatch.setenv(upstream.VARIABLE, str(tmp_path / "tfds"))
         lay(tmp_path / "tfds", inside="")
     else:
         lay(places[place == "mirror"])
@@ -51,7 +51,7 @@ def test_the_order_is_that_of_the_library() -> None:
 
     hasher = hashing.Hasher("test")
     hashed = sorted(range(1000), key=hasher.hash_key)
-    assert [prepared._places(1000)[number] for number in hashed] == list(range(1000))
+    assert [upstream._places(1000)[number] for number in hashed] == list(range(1000))
 
 
 def test_arrays_of_the_authors_go_first(places: tuple[Path, Path], lay: Callable, write: Callable) -> None:

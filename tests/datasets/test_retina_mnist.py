@@ -11,7 +11,7 @@ import pytest
 import datasets
 from datasets import BadData, retina_mnist
 from datasets.checks import stamped
-from datasets.grades import outlines
+from datasets.image_transforms import outlines
 from tests.datasets.fundus_files import MEDMNIST, medmnist
 
 GRADES = {  # of MedMNIST's file
