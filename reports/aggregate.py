@@ -131,7 +131,7 @@ class CellResult:
         if self.is_cost:
             return f"another machine, {self.mean / self.published.mean:.2g} of the published time"
         if self.comparison is None:
-            size = "" if self.relative is None else f", {_signed(100 * self.relative)} %"
+            size = "" if self.relative is None else f", {100 * self.relative:+.1f} %".replace("-", "−")
             return "one run, no error" + size
         return self.outcome
 
@@ -327,7 +327,3 @@ def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict, range_of_column
         splits_missing=len(asked.splits - {split for split, _ in values}),
         impossible=tuple(impossible),
     )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")

@@ -123,7 +123,10 @@ def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
     """Compile a LaTeX file to a PDF beside it. Raises BenchmarkError that names what to install, or LaTeX's first
     error."""
     program = shutil.which("pdflatex")
-    lacking = [] if program is None or shutil.which("kpsewhich") is None else [p for p in PACKAGES if not _installed(p)]
+    lacking: list[str] = []
+    if program and shutil.which("kpsewhich"):
+        known = subprocess.run(["kpsewhich", *(f"{p}.sty" for p in PACKAGES)], capture_output=True, text=True).stdout
+        lacking = [p for p in PACKAGES if f"/{p}.sty" not in known]
     if program is None or lacking:
         what = "pdflatex" if program is None else f"the LaTeX packages {', '.join(lacking)}"
         raise BenchmarkError(
@@ -140,10 +143,6 @@ def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
             first = next((line for line in told if line.startswith("!")), "no message")
             raise BenchmarkError(f"{source}: pdflatex stopped: {first}; all it says is in {source.with_suffix('.log')}")
     return source.with_suffix(".pdf")
-
-
-def _installed(package: str) -> bool:
-    return bool(subprocess.run(["kpsewhich", f"{package}.sty"], capture_output=True).stdout.strip())
 
 
 def _front(book: Book, tables: int) -> str:

@@ -42,15 +42,11 @@ def page(findings: Found) -> str:
 
 def table(findings: Found) -> str:
     """Return the table of the README: the claims that matter most."""
-    lines = [
-        (
-            f"{escaped(one.claim.words)} ({one.claim.paper}, {escaped(_where(one))})",
-            by_paper(one),
-            escaped(by_records(one)),
-        )
-        for one in flat(findings)
-        if one.claim.main
-    ]
+    lines = []
+    for one in (one for one in flat(findings) if one.claim.main):
+        where = escaped(one.claim.place.partition(': "')[0])
+        said = f"{escaped(one.claim.words)} ({one.claim.paper}, {where})"
+        lines.append((said, by_paper(one), escaped(by_records(one))))
     return grid(HEADER, lines)
 
 
@@ -93,10 +89,6 @@ def chapter(findings: Found) -> str:
             r"\bottomrule\end{longtable}}"
         )
     return "\n\n".join(parts) + "\n\\clearpage"
-
-
-def _where(finding: Finding) -> str:
-    return finding.claim.place.partition(': "')[0]
 
 
 def _claim(finding: Finding) -> str:
