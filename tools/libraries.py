@@ -178,7 +178,8 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
     parts = methods.get("GP").parts() | {"likelihood": {"name": "gaussian"}}
     spec = {"name": "gradient", "epochs": STEPS, "batch_size": POINTS, "dtype": "float64"}
     training = TRAININGS.build(spec | {"optimiser": {"name": "adam", "lr": LR}})
-    model = interface.build(ModuleNetwork(modules_of(13), given.x[0, :3].float()), parts, {})
+    unused = nn.Sequential(nn.Linear(13, 1))  # a Gaussian process has no network
+    model = interface.build(ModuleNetwork(unused, given.x[0, :3].float()), parts, {})
     start = {"here": lambda: training.start(model, given, Streams([0], dtype=torch.float64)).run, "there": there}
     times = interleave(start, repeats, STEPS)
     kernel, process, at = KERNELS.build(parts["family"]["kernel"]), made(), x + 0.1
@@ -207,11 +208,6 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
     times = interleave({"here": work(ours_at), "there": work(theirs_at)}, repeats)
     gap = max(float((a[0] - b).abs().max()) for a, b in zip(ours_at(), theirs_at(), strict=True))
     yield row(f"exact GP: {POINTS} predictions", "gpytorch", times, f"mean and variance {gap:.0e}")
-
-
-def modules_of(inputs: int) -> nn.Module:
-    """Return a small module, which a Gaussian process does not use."""
-    return nn.Sequential(nn.Linear(inputs, 1))
 
 
 def mean_field(repeats: int) -> Iterator[Row]:

@@ -61,12 +61,12 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
     apart = bool((blocks != blocks[:, :1]).any())  # where all rows are equal everywhere, nothing can be tested
     tested = apart and len(rows) >= FEWEST and len(datasets) >= FEWEST
     average = _ranks(blocks.T).mean(1) if tested else blocks.mean(0)
-    order = np.argsort(average, kind="stable")
-    found: dict[str, Any] = _tested(blocks, [labels[i] for i in rows]) if tested else {}
+    ranks = tuple((labels[rows[i]], float(average[i])) for i in np.argsort(average, kind="stable"))
+    found: dict[str, Any] = _tested(blocks, ranks) if tested else {}
     others = [label for i, label in enumerate(labels) if i not in rows and np.isfinite(means[i]).any()]
     return Ranking(
         name(metric),
-        tuple((labels[rows[i]], float(average[i])) for i in order),
+        ranks,
         tuple(datasets),
         sum(len(columns[dataset]) for dataset in datasets),
         tuple(others),
@@ -100,12 +100,10 @@ def critical_difference(rows: int, blocks: int) -> float:
     return float(studentized_range.ppf(1 - LEVEL, rows, 1e6)) / math.sqrt(2) * math.sqrt(rows * (rows + 1) / 6 / blocks)
 
 
-def _tested(blocks: np.ndarray, labels: list[str]) -> dict[str, Any]:
+def _tested(blocks: np.ndarray, ranks: Sequence[tuple[str, float]]) -> dict[str, Any]:
     from scipy.stats import friedmanchisquare
 
-    p, difference = float(friedmanchisquare(*blocks.T).pvalue), critical_difference(len(labels), len(blocks))
-    average = _ranks(blocks.T).mean(1)
-    ranks = [(labels[i], float(average[i])) for i in np.argsort(average, kind="stable")]
+    p, difference = float(friedmanchisquare(*blocks.T).pvalue), critical_difference(len(ranks), len(blocks))
     return {"p": p, "difference": difference, "diagram": _diagram(ranks, difference)}
 
 
