@@ -6,7 +6,6 @@ import re
 import unicodedata
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,74 +14,16 @@ import numpy as np
 from . import table_text
 from .checks import BadData
 from .npy import array
-from .table_text import CORRECT
+from .table_text import CORRECT, Form, Table
 
 if TYPE_CHECKING:
     import pandas
 
-REFUSE, DROP = "refuse", "drop"
 MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "nan", "null", "<na>"})
 TRUTH = {"true": 1.0, "false": 0.0}
 INDEX = ("index", "level_0")
 EXACT = 2.0**53  # from here on float64 does not hold every whole number
 ZEROS = re.compile(r"[+-]?0\d")  # 007 is a name
-
-
-@dataclass(frozen=True)
-class Form:
-    """Options for reading a table. Options that are None are guessed, and the guess is printed.
-
-    drop: columns that are no inputs. missing: whether rows without a label, target or input are refused or dropped.
-    """
-
-    header: bool | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    drop: tuple[str | int, ...] = ()
-    missing: str = REFUSE
-
-    @property
-    def changes(self) -> dict:
-        """Options that differ from the defaults."""
-        return {key: value for key, value in asdict(self).items() if value != getattr(Form(), key)}
-
-
-@dataclass
-class Table:
-    """Columns as text or numbers, the file's line of each row, and notes on guesses and dropped rows."""
-
-    path: Path
-    columns: pandas.DataFrame
-    names: list[str]
-    lines: list[int]
-    decimal: str | None = "."
-    notes: list[str] = field(default_factory=list)
-
-    def place(self, wanted: str | int | None) -> int:
-        """Return the number of the column with this name or number; None: the last. Raises BadData."""
-        if isinstance(wanted, int) and -len(self.names) <= wanted < len(self.names):
-            return wanted % len(self.names)
-        place = self.names[-1] if wanted is None and self.names else wanted
-        if place in self.names and self.names.count(place) == 1:
-            return self.names.index(place)
-        if place in self.names:
-            raise BadData(
-                f"{self.path}: expected one column {place!r}, found {self.names.count(place)}; rename them, or name "
-                "the column by its number"
-            )
-        raise BadData(
-            f"{self.path}: expected {'a column' if place is None else f'the column {place!r}'}, found "
-            f"{', '.join(self.names[:20]) or 'nothing'}; {CORRECT}"
-        )
-
-    def where(self, row: int, column: int) -> str:
-        return (
-            f"{self.path}, {'line' if self.lines else 'row'} {self.lines[row] if self.lines else row}, column "
-            + repr(self.names[column])
-        )
-
-    def leave_out(self, columns: list[int], why: str) -> None:
-        self.notes.append(f"left out {', '.join(repr(self.names[i]) for i in columns)}: {why}")
 
 
 def inputs(table: Table, target: int, form: Form) -> list[int]:
@@ -206,15 +147,6 @@ def _word(value: object) -> str:
     return unicodedata.normalize("NFC", text.strip())
 
 
-def read_csv(path: Path, target: str | int | None, form: Form) -> Table:
-    """Read text in columns. Raises BadData."""
-    import pandas
-
-    text = table_text.read(path, target, form.header, form.delimiter, form.decimal)
-    frame = pandas.DataFrame(text.rows, columns=range(len(text.names)), dtype=object)
-    return Table(path, frame, text.names, text.lines, text.decimal, text.notes)
-
-
 def read_npz(path: Path, target: str | int | None, form: Form) -> Table:
     """Read arrays x [N, D] and y [N], the latter under the target's name. Raises BadData."""
     import pandas
@@ -255,7 +187,7 @@ def read_parquet(path: Path, target: str | int | None, form: Form) -> Table:
 
 
 READERS: dict[str, Callable[[Path, str | int | None, Form], Table]] = {
-    ".csv": read_csv,
+    ".csv": table_text.read,
     ".npz": read_npz,
     ".parquet": read_parquet,
 }

@@ -1,4 +1,4 @@
-"""Read a CSV file as rows of words; encoding, delimiter, decimal mark and header are given or guessed."""
+"""Tables of users, and their CSV files: encoding, delimiter, decimal mark and header are given or guessed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import csv
 import io
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .checks import BadData, decoded
 
+if TYPE_CHECKING:
+    import pandas
+
+REFUSE, DROP = "refuse", "drop"
 CORRECT = "correct the file, or how add_table describes it"
 BLANKS = " "
 DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars", BLANKS: "blanks"}
@@ -24,15 +29,61 @@ SPECIAL = re.compile(r"[+-]?(inf|infinity|nan)|true|false|na|n/a|#n/a|null|<na>|
 LOOK = 200  # rows that the guess of a delimiter uses
 
 
-@dataclass
-class Text:
-    """Rows of equally many words, the line on which each row ends, and notes on guesses."""
+@dataclass(frozen=True)
+class Form:
+    """Options for reading a table. Options that are None are guessed, and the guess is printed.
 
-    rows: list[list[str]]
+    drop: columns that are no inputs. missing: whether rows without a label, target or input are refused or dropped.
+    """
+
+    header: bool | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    drop: tuple[str | int, ...] = ()
+    missing: str = REFUSE
+
+    @property
+    def changes(self) -> dict:
+        """Options that differ from the defaults."""
+        return {key: value for key, value in asdict(self).items() if value != getattr(Form(), key)}
+
+
+@dataclass
+class Table:
+    """Columns as text or numbers, the file's line of each row, and notes on guesses and dropped rows."""
+
+    path: Path
+    columns: pandas.DataFrame
     names: list[str]
     lines: list[int]
-    decimal: str
+    decimal: str | None = "."
     notes: list[str] = field(default_factory=list)
+
+    def place(self, wanted: str | int | None) -> int:
+        """Return the number of the column with this name or number; None: the last. Raises BadData."""
+        if isinstance(wanted, int) and -len(self.names) <= wanted < len(self.names):
+            return wanted % len(self.names)
+        place = self.names[-1] if wanted is None and self.names else wanted
+        if place in self.names and self.names.count(place) == 1:
+            return self.names.index(place)
+        if place in self.names:
+            raise BadData(
+                f"{self.path}: expected one column {place!r}, found {self.names.count(place)}; rename them, or name "
+                "the column by its number"
+            )
+        raise BadData(
+            f"{self.path}: expected {'a column' if place is None else f'the column {place!r}'}, found "
+            f"{', '.join(self.names[:20]) or 'nothing'}; {CORRECT}"
+        )
+
+    def where(self, row: int, column: int) -> str:
+        return (
+            f"{self.path}, {'line' if self.lines else 'row'} {self.lines[row] if self.lines else row}, column "
+            + repr(self.names[column])
+        )
+
+    def leave_out(self, columns: list[int], why: str) -> None:
+        self.notes.append(f"left out {', '.join(repr(self.names[i]) for i in columns)}: {why}")
 
 
 def number(word: str, decimal: str | None) -> float | None:
@@ -45,16 +96,18 @@ def number(word: str, decimal: str | None) -> float | None:
         return None
 
 
-def read(path: Path, target: str | int | None, header: bool | None, delimiter: str | None, decimal: str | None) -> Text:
-    """Return the rows of a file. Raises BadData if the form of the file is ambiguous."""
-    text = decoded(path)
+def read(path: Path, target: str | int | None, form: Form) -> Table:
+    """Read text in columns. Raises BadData if the form of the file is ambiguous."""
+    import pandas
+
+    text, delimiter = decoded(path), form.delimiter
     if told := EXCEL.match(text):
         delimiter, text = delimiter or told[1], "\n" + text[told.end() :]
     mark = delimiter or _delimiter(path, text)
     lines, rows = _split(text, mark)
     notes = [] if delimiter else [f"separated by {DELIMITERS[mark]}"]
     if not rows:
-        return Text([], [], [], ".", notes)
+        return Table(path, pandas.DataFrame(), [], [], notes=notes)
     if rows[0][0].startswith("#"):
         rows[0][0] = rows[0][0][1:].strip()
         if mark == BLANKS and not rows[0][0]:
@@ -76,14 +129,15 @@ def read(path: Path, target: str | int | None, header: bool | None, delimiter: s
                 f"{path}, line {line}: expected {len(rows[0])} columns, found {len(row)}; {CORRECT} "
                 f"(separated by {DELIMITERS.get(mark, mark)})"
             )
-    comma = _decimal(path, rows[1:] or rows, decimal, mark)
-    named = _header(path, rows, target, comma) if header is None else header
-    if header is None:
+    comma = _decimal(path, rows[1:] or rows, form.decimal, mark)
+    named = _header(path, rows, target, comma) if form.header is None else form.header
+    if form.header is None:
         notes.append("the first line is a header" if named else "no header: the first line is data")
-    if comma == "," and decimal is None:
+    if comma == "," and form.decimal is None:
         notes.append("decimal commas")
     names = rows[0] if named else [str(i) for i in range(len(rows[0]))]
-    return Text(rows[named:], names, lines[named:], comma, notes)
+    frame = pandas.DataFrame(rows[named:], columns=range(len(names)), dtype=object)
+    return Table(path, frame, names, lines[named:], comma, notes)
 
 
 def _split(text: str, mark: str, most: int | None = None) -> tuple[list[int], list[list[str]]]:

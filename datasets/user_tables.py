@@ -18,8 +18,8 @@ from . import registry
 from .checks import BadData, read_indices, reading, stamped
 from .contract import Description, Split
 from .notices import say
-from .table_files import CORRECT, DROP, READERS, REFUSE, Form, Table, inputs, labels, numbers
-from .table_text import DECIMALS
+from .table_files import READERS, inputs, labels, numbers
+from .table_text import CORRECT, DECIMALS, DROP, REFUSE, Form, Table
 from .tabular import LARGEST, assemble, stratified
 
 TASKS = ("regression", "classification")

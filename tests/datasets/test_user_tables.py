@@ -9,7 +9,7 @@ import pytest
 
 import datasets
 from datasets import BadData, notices, registry, tabular, user_tables
-from datasets.table_files import Form
+from datasets.table_text import Form
 from datasets.user_tables import Cut
 
 

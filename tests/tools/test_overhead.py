@@ -7,7 +7,7 @@ import pytest
 import datasets
 from benchmarks.records.store import Store
 from benchmarks.sweep.plan import make_plan
-from tools.cost import measures, overhead
+from tools.cost import measures
 from tools.cost.timing import interleave
 
 
@@ -17,8 +17,8 @@ def few(monkeypatch):
         raise AssertionError("a cost benchmark reads no data set")
 
     monkeypatch.setattr(datasets, "load", refuse)
-    monkeypatch.setattr(overhead, "RUNS", 2)
-    monkeypatch.setattr(overhead, "RECORDS", 3)
+    monkeypatch.setattr(measures, "RUNS", 2)
+    monkeypatch.setattr(measures, "RECORDS", 3)
 
 
 def test_both_are_measured_in_the_units_of_their_goals():
@@ -29,23 +29,23 @@ def test_both_are_measured_in_the_units_of_their_goals():
 
 
 def test_every_turn_makes_every_run(tmp_path):
-    runs = [config for _, config in zip(range(3), overhead.some_runs())]
-    interleave({"run": overhead.running(tmp_path, runs)}, repeats=2)
+    runs = [config for _, config in zip(range(3), measures.some_runs())]
+    interleave({"run": measures.running(tmp_path, runs)}, repeats=2)
     folders = sorted(tmp_path.iterdir())
     assert len(folders) == 3
     for folder in folders:
-        assert make_plan(runs, folder / "results", folder / "state", overhead.SUITE).counts["done"] == 3
+        assert make_plan(runs, folder / "results", folder / "state", measures.SUITE).counts["done"] == 3
 
 
 def test_a_run_that_fails_is_not_timed(tmp_path, monkeypatch):
-    monkeypatch.setattr(overhead, "train_nothing", lambda configs, **_: [])
+    monkeypatch.setattr(measures, "train_nothing", lambda configs, **_: [])
     with pytest.raises(RuntimeError, match="run failed while it was timed: .* gave no outcome"):
-        interleave({"run": overhead.running(tmp_path, [next(overhead.some_runs())])}, repeats=1)
+        interleave({"run": measures.running(tmp_path, [next(measures.some_runs())])}, repeats=1)
 
 
 def test_the_plan_finds_the_records_of_different_runs(tmp_path):
-    runs = [config for _, config in zip(range(3), overhead.some_runs())]
-    work = overhead.planning(tmp_path, runs)
+    runs = [config for _, config in zip(range(3), measures.some_runs())]
+    work = measures.planning(tmp_path, runs)
     paths = list(Store(tmp_path / "results").paths().values())
     assert len(paths) == 3 and work()() == []
     paths[0].unlink()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.errors import BenchmarkError
+from benchmarks.errors import as_messages
 from tools.cluster import cluster
 
 app = typer.Typer(
@@ -62,11 +62,8 @@ def status(folder: FolderOption = cluster.default_folder()) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line as a function of its arguments; it exits."""
-    try:
+    with as_messages():
         app(arguments)
-    except BenchmarkError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":
