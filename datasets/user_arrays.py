@@ -67,23 +67,19 @@ def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarra
             raise BadData(
                 f"{path}: expected the arrays images and labels, found {', '.join(found) or 'none'}; {WRITE_AGAIN}"
             )
-        _check(path, shape, *(_header(archive, name) for name in NAMES))
+        headers: dict[str, Header] = {}
+        for name in NAMES:
+            with member(archive, name) as stream:
+                headers[name] = read_header(stream)
+        about = headers["images"]
+        if about.dtype != np.uint8 or about.shape[1:] not in _shapes(shape):
+            raise BadData(f"{path}: expected {_forms(shape)}, found {about}")
+        check_one_label_each(headers["labels"], about.shape[0], str(path), WRITE_AGAIN)
         images, labels = (array(archive, name) for name in NAMES)
     channels, height, width = shape
     if images.shape[1:] == (height, width, channels) != shape:
         images = images.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(images.reshape(-1, *shape)), labels.astype(np.int64)
-
-
-def _check(path: Path, shape: tuple[int, int, int], images: Header, labels: Header) -> None:
-    if images.dtype != np.uint8 or images.shape[1:] not in _shapes(shape):
-        raise BadData(f"{path}: expected {_forms(shape)}, found {images}")
-    check_one_label_each(labels, images.shape[0], str(path), WRITE_AGAIN)
-
-
-def _header(archive: zipfile.ZipFile, name: str) -> Header:
-    with member(archive, name) as stream:
-        return read_header(stream)
 
 
 def _shapes(shape: tuple[int, int, int]) -> tuple[tuple[int, ...], ...]:

@@ -4,7 +4,7 @@ different in black and white."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import to_hex, to_rgb
@@ -65,16 +65,6 @@ EVERY = 0.12  # share of a line's length from one marker to the next
 _looks: dict[str, tuple[str | tuple[int, tuple[int, ...]], Marker, float]] = {}  # looks of the present figure's rows
 
 
-class Look(TypedDict):
-    """Keyword arguments of matplotlib that draw a method's line."""
-
-    color: str
-    linestyle: str | tuple[int, tuple[int, ...]]
-    marker: Marker
-    markersize: float
-    markevery: float | tuple[float, float]
-
-
 def assign(labels: Iterable[str]) -> None:
     """Give each row of a figure a line and marker of its own, so that rows differ in black and white too.
 
@@ -109,10 +99,12 @@ def _line(method: str) -> str | tuple[int, tuple[int, ...]]:
     return next((value for word, value in LINES.items() if word in method), "-")
 
 
-def line(method: str) -> Look:
-    """Return colour, line style and marker of a method; the line is broken where the method changes another one."""
+def line(method: str) -> dict[str, Any]:
+    """Return colour, line style and marker of a method for matplotlib; the line is broken where the method changes
+    another one."""
     drawn, marker, start = _looks.get(method, (_line(method), _method(method)[1], 0.0))
-    return Look(color=colour(method), linestyle=drawn, marker=marker, markersize=3.8, markevery=(start, EVERY))
+    look: dict[str, Any] = {"color": colour(method), "linestyle": drawn, "marker": marker}
+    return look | {"markersize": 3.8, "markevery": (start, EVERY)}
 
 
 def tint(method: str) -> tuple[float, ...]:

@@ -66,14 +66,12 @@ def text(findings: Found, width: int, paper: str = "") -> str:
     for one in shown:
         lines += ["", *textwrap.wrap(f"{one.claim.id}: {one.claim.words}", width)]
         for label, words in (("paper", by_paper(one)), ("ours", by_records(one)), ("", details(one))):
-            lines += (
-                textwrap.wrap(words, width, initial_indent=f"  {label:<7}", subsequent_indent=" " * 9) if words else []
-            )
+            lines += textwrap.wrap(words, width, initial_indent=f"  {label:<7}", subsequent_indent=" " * 9)
     return "\n".join(lines) + "\n"
 
 
 def chapter(findings: Found) -> str:
-    """Return the section: the three sentences, the counts, and a table of claims for each paper."""
+    """Return the chapter of the PDF: the three sentences, the counts, and a table of claims for each paper."""
     parts = [r"\section{Findings}", *map(flowing, summary(flat(findings))), flowing(RULE), _counts(findings)]
     for paper, each in findings.items():
         lines = [
