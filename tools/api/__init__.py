@@ -1,4 +1,4 @@
-"""Write the page of the library's public names from their docstrings: python -m tools.api."""
+"""Write the page of the library's public names from their docstrings, readable without a network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import fvi_core
 
-OUT = Path(__file__).resolve().parents[1] / "reports" / "output" / "page" / "api"
+OUT = Path(__file__).resolve().parents[2] / "reports" / "output" / "page" / "api"
 
 
 def write(out: Path = OUT) -> Path:
@@ -18,7 +18,3 @@ def write(out: Path = OUT) -> Path:
     pdoc.render.configure(docformat="google", show_source=False, footer_text=f"fvi-core {fvi_core.__version__}")
     pdoc.pdoc("fvi_core", output_directory=out)
     return out / "fvi_core.html"
-
-
-if __name__ == "__main__":
-    print(write())
