@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from benchmarks.records.hyperparameters import load_parts
 from benchmarks.tables import spec  # noqa: F401  (has data sets of plug-ins forgotten)
-from fvi_core import methods, plugins
+from fvi_core import plugins
 from fvi_core.registry import REGISTRIES
 
 
@@ -15,7 +15,6 @@ from fvi_core.registry import REGISTRIES
 def forgotten() -> Iterator[None]:
     """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
     load_parts()  # what is loaded for the first time meanwhile would be taken away too
-    methods.load_own()
     held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]
     before, settled = [dict(names) for names in held], list(plugins._settled)
     try:

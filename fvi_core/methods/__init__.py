@@ -1,25 +1,19 @@
 """Catalogue of methods: every method is a named row that picks a family, a divergence, a prior and a context.
 
-Each module of this package, and each plug-in (:mod:`fvi_core.plugins`), may add rows with :func:`add`, and new parts
+:mod:`fvi_core.methods.rows` and each plug-in (:mod:`fvi_core.plugins`) may add rows with :func:`add`, and new parts
 with the registries of :mod:`fvi_core.registry`.
 """
 
 from __future__ import annotations
 
-import copy
-import importlib
-import pkgutil
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from fvi_core import plugins
-from fvi_core.registry import PartSpec
+from fvi_core.methods.method import Method, Parts, fitted_name
+from fvi_core.methods.rows import ROWS
 from fvi_core.spelling import nearest
 
-__all__ = ["Method", "UnknownMethod", "add", "catalogue", "get"]
-
-Parts = dict[str, Any]
-PARTS = ("family", "divergence", "prior", "context", "weight", "fit")
+__all__ = ["Method", "Parts", "UnknownMethod", "add", "catalogue", "fitted_name", "get"]
 
 
 class UnknownMethod(KeyError):
@@ -34,51 +28,6 @@ class UnknownMethod(KeyError):
         return self.args[0]
 
 
-@dataclass(frozen=True)
-class Method:
-    """Row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
-
-    ``fit``: part that changes trained parameters before prediction (a Laplace approximation, say). ``likelihood`` and
-    ``training``, if given, replace a table's parts of another name. ``aliases``: other names in papers. ``trained_as``:
-    the method whose trainings it shares; each evaluation then fits the fit part to their parameters, and the method's
-    name is "<trained_as> (<fit part>)".
-
-    >>> Method("Mine", "one network", "", family={"name": "point"}).family
-    {'name': 'point'}
-    """
-
-    name: str
-    description: str
-    paper: str
-    family: PartSpec
-    divergence: PartSpec | None = None
-    prior: PartSpec | None = None
-    context: PartSpec | None = None
-    weight: PartSpec = field(default_factory=lambda: {"scaling": "elbo", "factor": 1.0})
-    fit: PartSpec | None = None
-    likelihood: PartSpec | None = None
-    training: PartSpec | None = None
-    aliases: tuple[str, ...] = ()
-    trained_as: str | None = None
-
-    def parts(self) -> Parts:
-        """Return the four parts and the weight as a new plain dict.
-
-        >>> get("MAP").parts()["divergence"]
-        {'name': 'weight_penalty'}
-        """
-        return copy.deepcopy({name: getattr(self, name) for name in PARTS})
-
-    def own_parts(self) -> Parts:
-        """Return the method's own likelihood and training, which tables choose otherwise, as a new plain dict.
-
-        >>> get("MAP").own_parts()
-        {}
-        """
-        own = {"likelihood": self.likelihood, "training": self.training}
-        return copy.deepcopy({name: part for name, part in own.items() if part is not None})
-
-
 _ROWS: dict[str, Method] = plugins.track({})
 
 
@@ -90,7 +39,6 @@ def add(method: Method) -> Method:
     >>> get("Wide FSVI").prior["variance"]
     10.0
     """
-    load_own()  # otherwise a repeated name would be noticed too late
     taken = {name for row in _ROWS.values() for name in (row.name, *row.aliases)}
     for name in (method.name, *method.aliases):
         if name in taken:
@@ -115,18 +63,13 @@ def _check_shared(method: Method, base: Method | None) -> None:
         raise ValueError(f"{where}: expected the name {fitted_name(base.name, method.fit)!r}")
 
 
-def fitted_name(method: str, fit: PartSpec) -> str:
-    """Return the name of a method that applies a fit part to trained parameters of another."""
-    return f"{method} ({fit['name']})"
-
-
 def catalogue() -> dict[str, Method]:
     """Return all rows by name, in the order of their files. Raises :class:`~fvi_core.plugins.PluginError`.
 
     >>> {"MAP", "FSVI", "GFSVI"} <= catalogue().keys()
     True
     """
-    _load()
+    plugins.load()
     return dict(_ROWS)
 
 
@@ -136,24 +79,12 @@ def get(name: str) -> Method:
     >>> get("FSVI").divergence["name"]
     'gaussian_kl'
     """
-    _load()
+    plugins.load()
     for method in _ROWS.values():
         if name == method.name or name in method.aliases:
             return method
     raise UnknownMethod(f"no method {name!r}; {nearest(name, _ROWS)}")
 
 
-def _load() -> None:
-    load_own()
-    plugins.load()
-
-
-def load_own() -> None:
-    """Import the rows of this project."""
-    if not _own:
-        _own.extend(sorted(info.name for info in pkgutil.iter_modules(__path__)))
-        for module in _own:
-            importlib.import_module(f"{__name__}.{module}")
-
-
-_own: list[str] = []  # modules of this package, from when their import begins
+for _row in ROWS:
+    add(_row)
