@@ -18,6 +18,7 @@ from fvi_core.priors.base import Prior
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import TRAININGS
 from fvi_core.samplers import Memory, Sampler, Target
+from fvi_core.spelling import check_options
 
 DIVERGENT = 1000.0
 """Energy that a trajectory may gain before it counts as divergent: the bound of Stan."""
@@ -70,8 +71,7 @@ class HamiltonianMonteCarlo(Sampler):
     most_divergent: float = 0.05
 
     def __post_init__(self) -> None:
-        if self.start_at not in STARTS:
-            raise ValueError(f"training 'hmc': start_at must be one of {STARTS}, found {self.start_at!r}")
+        check_options("training 'hmc'", self, start_at=STARTS)
         if self.leapfrogs < 1 or self.step <= 0 or not 0 < self.acceptance < 1:
             raise ValueError(
                 "training 'hmc': expected leapfrogs 1 or more, step above 0 and acceptance between 0 and 1, found "

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fvi_core import methods, watch
+from fvi_core import methods, telling
 from fvi_core.families import Family
 from fvi_core.families.base import NotSupported
 from fvi_core.likelihoods import Likelihood
@@ -148,7 +148,7 @@ def fit(
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)
     streams = Streams([seed_from("fit", seed)], device, dtype)
-    shown = partial(watch.messages, method) if progress else contextlib.nullcontext
+    shown = partial(telling.messages, method) if progress else contextlib.nullcontext
     with shown():
         stack = TRAININGS.build(spec).start(model, held, streams)
     trained = _run(stack, method, progress and not trained_already)
@@ -275,7 +275,7 @@ def _refuse_streaming(model: Model) -> None:
 
 def _run(stack: Stack, method: str, progress: bool) -> ReplicaResult:
     try:
-        with watch.training(stack, method) if progress else contextlib.nullcontext():
+        with telling.training(stack, method) if progress else contextlib.nullcontext():
             return stack.run()[0]
     except KeyboardInterrupt:
         if stack.now.epoch == 0 and stack.progress == 1:  # nothing is trained yet

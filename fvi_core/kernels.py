@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from fvi_core.products import product
 from fvi_core.registry import KERNELS, later
-from fvi_core.spelling import check_known
+from fvi_core.spelling import check_options
 
 Params = dict[str, Tensor]
 FIELDS = {
@@ -219,7 +219,7 @@ class Helmholtz(Kernel):
     vector = True
 
     def __post_init__(self) -> None:
-        check_known("kernel 'helmholtz': field", self.field, FIELDS)
+        check_options("kernel 'helmholtz'", self, field=FIELDS)
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         if n_features != 2 and self.field != "curl_free":

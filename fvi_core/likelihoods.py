@@ -14,11 +14,10 @@ from torch import Tensor
 
 from fvi_core.registry import LIKELIHOODS, later
 from fvi_core.scales import inverse_softplus, inverse_softplus_of
-from fvi_core.spelling import check_known
+from fvi_core.spelling import check_options
 
 Params = dict[str, Tensor]
 RHO = "rho"
-CLASS_WEIGHTS = ("none", "batch")
 NEAR_ONE = 1e-6
 """Least distance of a score from 1, so that the logarithm of 1 minus the score is finite."""
 
@@ -134,8 +133,7 @@ class Gaussian(Likelihood):
     has_closed_form = True
 
     def __post_init__(self) -> None:
-        if self.scale not in ("softplus", "exp"):
-            raise ValueError(f"likelihood 'gaussian': scale must be 'softplus' or 'exp', found {self.scale!r}")
+        check_options(f"likelihood {self.name!r}", self, scale=("softplus", "exp"))
         if not self.init_std > self.min_std >= 0:
             raise ValueError(
                 f"likelihood 'gaussian': expected init_std > min_std >= 0, found init_std={self.init_std}, "
@@ -212,11 +210,7 @@ class ResidualGaussian(Gaussian):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.error not in ("root_mean_square", "mean_square"):
-            raise ValueError(
-                "likelihood 'residual_gaussian': error must be 'root_mean_square' or 'mean_square', found "
-                f"{self.error!r}"
-            )
+        check_options("likelihood 'residual_gaussian'", self, error=("root_mean_square", "mean_square"))
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """Return the negative training error, ``[R]``."""
@@ -247,7 +241,7 @@ class Categorical(Likelihood):
     class_weights: str = later("none")
 
     def __post_init__(self) -> None:
-        check_known(f"likelihood {self.name!r}: class_weights", self.class_weights, CLASS_WEIGHTS)
+        check_options("likelihood 'categorical'", self, class_weights=("none", "batch"))
 
     @property
     def is_pointwise(self) -> bool:

@@ -22,7 +22,7 @@ from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Targets, read, training_data
 from fvi_core.registry import FITS
-from fvi_core.watch import messages
+from fvi_core.telling import messages
 
 FORMAT, VERSION = "fvi_core posterior", 1
 """The mark of saved files, and the version of their format."""

@@ -1,15 +1,18 @@
-"""Settings of the whole process, which code from outside may change for its own ends."""
+"""What code from outside may change for its own ends only: settings of the process, and tensors that parts share."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FRESH = {"dtype": "float32", "device": "cpu", "gradients": True, "products": "highest", "algorithms": False}
 """Settings of PyTorch as it is imported."""
@@ -57,3 +60,24 @@ def _folder() -> str:
         return os.getcwd()
     except OSError:  # it was removed
         return os.sep
+
+
+class ChangedInPlace(ValueError):
+    """A part wrote into tensors that others use too."""
+
+
+@contextmanager
+def unchanged(stage: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """Raise ChangedInPlace if any of the tensors, by name, is written into before the block ends.
+
+    PyTorch counts the writes to a tensor and to its views (``Tensor._version``). A write through ``Tensor.data`` or a
+    NumPy array is not counted.
+    """
+    before = {name: tensor._version for name, tensor in tensors.items()}
+    yield
+    changed = [name for name, tensor in tensors.items() if tensor._version != before[name]]
+    if changed:
+        raise ChangedInPlace(
+            f"a part of the run wrote into {', '.join(changed[:3])} in place during {stage}, where they are shared: "
+            "let it change a copy (x.clone(), or x - 1 in place of x -= 1)"
+        )

@@ -20,6 +20,14 @@ def check_known(place: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{place} {value!r} is not known; {nearest(str(value), values)}")
 
 
+def check_options(place: str, options: object, **known: Iterable[str]) -> None:
+    """Raise ValueError for an attribute of ``options`` that is not among its known values (:func:`check_known`);
+    ``place``: what has the options, as in "network 'cnn'".
+    """
+    for option, values in known.items():
+        check_known(f"{place}: {option}", getattr(options, option), values)
+
+
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Return a few known names that resemble or contain an unknown one, whatever the case, most similar first."""
     import difflib  # here, since only errors need it

@@ -32,10 +32,9 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import Checkpoints
 from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
-from fvi_core.settings import restored
+from fvi_core.settings import ChangedInPlace, restored, unchanged
 from fvi_core.stack import DTYPES
 from fvi_core.telling import listening, tell
-from fvi_core.unchanged import ChangedInPlace, unchanged
 
 ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
 """Functions that compute further metric rows, by their entry in an evaluation's configuration."""

@@ -34,9 +34,9 @@ from fvi_core.objective import Model
 from fvi_core.precision import used
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
+from fvi_core.settings import ChangedInPlace, unchanged
 from fvi_core.stack import DTYPES
 from fvi_core.training import Training
-from fvi_core.unchanged import ChangedInPlace, unchanged
 
 GRAPHS = "FVI_GRAPHS"
 T = TypeVar("T")

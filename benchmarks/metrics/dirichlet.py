@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fvi_core.metrics.classification import Summary
-from fvi_core.smoothing import smooth
+from fvi_core.metrics.probabilities import smooth
 
 PRECISIONS = (1e-3, 1e6)
 

@@ -12,8 +12,8 @@ from benchmarks.records.predictions import ClassificationPredictions, Prediction
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.metrics import calibration, classification, selective
+from fvi_core.metrics.probabilities import smooth
 from fvi_core.metrics.regression import epistemic_entropy
-from fvi_core.smoothing import smooth
 
 from . import curves, dirichlet, registry, regression, screening
 from .detection import by_group, detected

@@ -14,7 +14,7 @@ import numpy as np
 
 from fvi_core.metrics.classification import Summary
 from fvi_core.metrics.ood import Detection
-from fvi_core.metrics.ties import tied_means
+from fvi_core.metrics.selective import tied_means
 
 from .ties import expected_auprc, expected_auroc, log_choose
 

@@ -6,7 +6,6 @@ from fvi_core.divergences import (  # noqa: F401
     input_gradient,
     nearest_neighbour,
     spectral,
-    wasserstein,
     weight,
 )
 from fvi_core.divergences.base import Divergence, Step

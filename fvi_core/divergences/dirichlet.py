@@ -9,8 +9,9 @@ from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
+from fvi_core.metrics.probabilities import smooth
 from fvi_core.registry import DIVERGENCES
-from fvi_core.smoothing import smooth
+from fvi_core.spelling import check_options
 
 
 @DIVERGENCES.register("dirichlet_kl")
@@ -28,8 +29,7 @@ class DirichletKL(Divergence):
     index_set: str = "mean"
 
     def __post_init__(self):
-        if self.index_set not in ("mean", "sum"):
-            raise ValueError(f"divergence 'dirichlet_kl': index_set must be 'mean' or 'sum', found {self.index_set!r}")
+        check_options("divergence 'dirichlet_kl'", self, index_set=("mean", "sum"))
 
     def __call__(self, step: Step) -> Tensor:
         context = step.sample_context()

@@ -14,6 +14,7 @@ from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import AffineImage, NotSupported
 from fvi_core.products import product
 from fvi_core.registry import DIVERGENCES
+from fvi_core.spelling import check_options
 
 
 def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = False) -> Tensor:
@@ -121,10 +122,7 @@ class NearestNeighbourKL(Divergence):
     k: int = 1
 
     def __post_init__(self):
-        if self.space not in ("parameter", "predictor"):
-            raise ValueError(
-                f"divergence 'nearest_neighbour_kl': space must be 'parameter' or 'predictor', found {self.space!r}"
-            )
+        check_options("divergence 'nearest_neighbour_kl'", self, space=("parameter", "predictor"))
 
     def __call__(self, step: Step) -> Tensor:
         network = step.network

@@ -13,6 +13,7 @@ from fvi_core.compiled import njit, numba
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES, later
+from fvi_core.spelling import check_options
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
 HALVINGS = 40
@@ -71,10 +72,7 @@ class SpectralKL(Divergence):
     draws: int | None = later(None)
 
     def __post_init__(self) -> None:
-        if self.outputs not in ("joint", "independent"):
-            raise ValueError(
-                f"divergence 'spectral_kl': outputs: expected 'joint' or 'independent', found {self.outputs!r}"
-            )
+        check_options("divergence 'spectral_kl'", self, outputs=("joint", "independent"))
 
     def __call__(self, step: Step) -> Tensor:
         if step.functions is None:

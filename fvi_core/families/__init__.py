@@ -7,12 +7,10 @@ from fvi_core.families import (  # noqa: F401
     gwi,
     hypernetwork,
     implicit_process,
-    linearised,
     mean_field,
     point,
     radial,
     rank1,
-    samples,
     sparse_gp,
     swag,
 )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fvi_core.data import TrainingSet, rows
 from fvi_core.families.base import NotSupported
-from fvi_core.families.inducing import INPUTS, InducedProcess, Inducing, InducingPoints
+from fvi_core.families.sparse_gp import FACTOR, INPUTS, InducedProcess, Inducing, InducingPoints
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.held import CONSTANT
 from fvi_core.kernels import Params
@@ -18,8 +18,6 @@ from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS
 from fvi_core.triangular import cholesky, solve_lower
-
-FACTOR = "inducing/factor"
 
 
 @FAMILIES.register("gwi")

@@ -1,4 +1,6 @@
-"""Mean-field Gaussians over network parameters: all of them, or the last layer's under dropout."""
+"""Mean-field Gaussians over network parameters: all of them, those of the linearised network, or the last layer's under
+dropout.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import DrawnNetworks, Family, Functions, buffers_of, random_layers
+from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported, buffers_of, random_layers
 from fvi_core.gaussian import gaussian_kl_weights
+from fvi_core.linearisation import full_network_moments, linearised
 from fvi_core.networks import HEAD, Network, Parameters
-from fvi_core.networks.masks import InputMasks
+from fvi_core.networks.pooling import InputMasks
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, later
+from fvi_core.spelling import check_options
 
 MEAN, LOG_VAR = "mean/", "log_var/"
-LAYERS = ("all", "weighted", "hidden", "last")
 
 
 class MeansAndVariances(Family):
@@ -58,8 +61,7 @@ class MeanField(MeansAndVariances):
     layers: str = later("all")
 
     def __post_init__(self):
-        if self.layers not in LAYERS:
-            raise ValueError(f"family {self.name!r}: layers must be one of {LAYERS}, found {self.layers!r}")
+        check_options(f"family {self.name!r}", self, layers=("all", "weighted", "hidden", "last"))
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if self.mean_init == "default":
@@ -162,3 +164,32 @@ class DroppedNetworks:
         """Inputs of the last layer under one draw of masks, ``[R, N, F]``."""
         first = {name: value[:, :1] for name, value in self.parameters.items()}
         return self.network.features(first, x, InputMasks(self.rate, 1, self.streams)).squeeze(1)
+
+
+@FAMILIES.register("linearised_mean_field")
+@dataclass(frozen=True)
+class LinearisedMeanField(MeanField):
+    """``f_L(x; w) = f(x; m) + J(x; m)(w - m)`` with ``w ~ N(m, S)``, S diagonal: a Gaussian process with closed-form
+    moments.
+    """
+
+    closed_form = True
+    draws_networks = False
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        if network.buffers:
+            raise NotSupported(f"family {self.name!r} needs functions of single inputs: no batch normalisation")
+        if self.layers != "all":
+            raise NotSupported(f"family {self.name!r} is linearised in all layers, found layers {self.layers!r}")
+        return super().init(network, streams)
+
+    def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
+        means, _ = self.gaussian_weights(parameters)
+        drawn = self.weights(network, parameters, samples, streams)
+        steps = {name: value - means[name].unsqueeze(1) for name, value in drawn.items()}
+        return linearised(network, means, steps, {})
+
+    def marginals(self, network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
+        means, log_vars = self.gaussian_weights(parameters)
+        mean, variance = full_network_moments(network, means, log_vars, x, "diagonal")
+        return mean.transpose(-1, -2), variance.transpose(-1, -2)

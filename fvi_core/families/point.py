@@ -1,14 +1,18 @@
-"""The network at its trained parameters: a single function (MAP), or random ones by dropout."""
+"""The network at given parameters: trained ones (MAP), those under dropout, or the draws of a Markov chain."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import torch
 
 from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.networks import Network, Parameters
-from fvi_core.networks.masks import FunctionMasks, InputMasks
+from fvi_core.networks.pooling import FunctionMasks, InputMasks
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
+from fvi_core.spelling import check_options
 
 
 @FAMILIES.register("point")
@@ -40,8 +44,7 @@ class Dropout(Point):
     def __post_init__(self):
         if not 0 <= self.rate < 1:
             raise ValueError(f"family 'dropout': rate must lie in [0, 1), found {self.rate}")
-        if self.masks not in ("input", "function"):
-            raise ValueError(f"family 'dropout': masks must be 'input' or 'function', found {self.masks!r}")
+        check_options("family 'dropout'", self, masks=("input", "function"))
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if not network.sites:
@@ -55,3 +58,31 @@ class Dropout(Point):
         weights = {name: value.unsqueeze(1) for name, value in parameters.items()}
         masks = (InputMasks if self.masks == "input" else FunctionMasks)(self.rate, samples, streams)
         return lambda x: network(weights, x, dropout=masks)
+
+
+@FAMILIES.register("samples")
+@dataclass(frozen=True)
+class Samples(Family):
+    """``q(f) = 1/S sum_s delta(f - f_{w_s})`` with parameters ``[R, S, *shape]``; S = 1 during training.
+
+    A call for S functions or more returns all, a call for fewer returns functions evenly spaced along the chain;
+    nothing is random.
+    """
+
+    def init(self, network: Network, streams: Streams) -> Parameters:
+        start = network.init(streams) | network.init_buffers(streams)
+        return {name: value.unsqueeze(1) for name, value in start.items()}
+
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        return {name: parameters[name][:, 0] for name in network.shapes}
+
+    def sampled(self, positions: Sequence[Parameters]) -> Parameters:
+        return {name: torch.cat([position[name] for position in positions], dim=1) for name in positions[0]}
+
+    def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
+        names = [*network.shapes, *(name for name in network.buffers if name in parameters)]
+        held = parameters[names[0]].shape[1]
+        if samples >= held:
+            return {name: parameters[name] for name in names}
+        index = torch.arange(samples, device=parameters[names[0]].device) * held // samples
+        return {name: parameters[name][:, index] for name in names}

@@ -16,6 +16,7 @@ from fvi_core.networks import Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES
 from fvi_core.scales import softplus
+from fvi_core.spelling import check_options
 
 RHO = "rho/"
 EULER = -torch.digamma(torch.ones((), dtype=torch.float64)).item()
@@ -38,11 +39,8 @@ class Radial(Family):
     kl: str = "monte_carlo"
 
     def __post_init__(self):
-        if self.layers not in ("all", "weighted", "hidden") or self.kl not in ("monte_carlo", "gaussian"):
-            raise ValueError(
-                "family 'radial': layers must be 'all', 'weighted' or 'hidden' and kl 'monte_carlo' or 'gaussian', "
-                f"found {self.layers!r} and {self.kl!r}"
-            )
+        known = {"layers": ("all", "weighted", "hidden"), "kl": ("monte_carlo", "gaussian")}
+        check_options("family 'radial'", self, **known)
 
     def drawn(self, network: Network) -> list[ParametricLayer]:
         """The layers whose parameters are drawn."""

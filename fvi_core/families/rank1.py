@@ -13,6 +13,7 @@ from fvi_core.networks import BatchNorm, Conv2d, Network, Opaque, Parameters, Pa
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, later
 from fvi_core.scales import softplus
+from fvi_core.spelling import check_options
 
 MEAN, RHO = "factor_mean/", "factor_rho/"
 SIDES = ("inputs", "outputs")
@@ -38,11 +39,10 @@ class Rank1(Family):
     positive: float = later(1.0)
 
     def __post_init__(self):
-        if not 0 <= self.positive <= 1:
-            raise ValueError(f"family 'rank1': positive must lie in [0, 1], found {self.positive}")
-        if self.layers not in ("all", "hidden") or self.size < 1:
-            found = f"found {self.layers!r} and {self.size}"
-            raise ValueError(f"family 'rank1': layers must be 'all' or 'hidden' and size 1 or more, {found}")
+        check_options("family 'rank1'", self, layers=("all", "hidden"))
+        if not 0 <= self.positive <= 1 or self.size < 1:
+            found = f"{self.positive} and {self.size}"
+            raise ValueError(f"family 'rank1': expected positive in [0, 1] and size 1 or more, found {found}")
 
     def scaled(self, network: Network) -> list[ParametricLayer]:
         """The layers with factors."""

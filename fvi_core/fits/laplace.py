@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -22,7 +21,7 @@ from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FITS, later
-from fvi_core.spelling import check_known
+from fvi_core.spelling import check_options
 
 STRUCTURES: dict[str, Posterior] = {
     "full": Dense(),
@@ -30,9 +29,6 @@ STRUCTURES: dict[str, Posterior] = {
     "kronecker": Factored(kronecker=True),
     "last_layer": LastLayer(),
 }
-PRECISIONS = ("prior", "evidence", "validation")
-PREDICTIVES = ("glm", "probit", "weights")
-CRITERIA = ("predictive", "expected")
 CHOSEN = "prior_precision"
 LOW, HIGH = 1e-10, 1e10  # bounds of a precision of largest evidence
 STEPS = 70  # halvings: after 62 the bounds are neighbouring floating-point numbers
@@ -65,10 +61,10 @@ class GaussianFit(Fit):
     criterion: str = later("predictive")
 
     def __post_init__(self) -> None:
-        self._known("predictive", PREDICTIVES)
-        self._known("criterion", CRITERIA)
+        known = {"predictive": ("glm", "probit", "weights"), "criterion": ("predictive", "expected")}
+        check_options(f"fit {self.name!r}", self, **known)
         if isinstance(self.precision, str):
-            self._known("precision", PRECISIONS)
+            check_options(f"fit {self.name!r}", self, precision=("prior", "evidence", "validation"))
         elif not 0 < self.precision < math.inf:
             raise ValueError(f"fit {self.name!r}: expected a precision above 0, found {self.precision}")
         if not 0 < self.low < self.high or self.steps < 2 or self.samples < 1:
@@ -76,9 +72,6 @@ class GaussianFit(Fit):
             raise ValueError(
                 f"fit {self.name!r}: expected 0 < low < high, steps 2 or more and samples 1 or more, found {found}"
             )
-
-    def _known(self, option: str, known: Iterable[str]) -> None:
-        check_known(f"fit {self.name!r}: {option}", getattr(self, option), known)
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -230,7 +223,7 @@ class Laplace(GaussianFit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._known("structure", STRUCTURES)
+        check_options("fit 'laplace'", self, structure=STRUCTURES)
 
     @property
     def posterior(self) -> Posterior:
@@ -252,7 +245,7 @@ class SubnetworkLaplace(GaussianFit):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._known("variances", ("diagonal", "swag"))
+        check_options("fit 'subnetwork_laplace'", self, variances=("diagonal", "swag"))
         if self.size < 1:
             raise ValueError(f"fit {self.name!r}: expected size 1 or more, found {self.size}")
 

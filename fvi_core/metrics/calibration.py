@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .ties import tied_means
+from .selective import tied_means
 
 
 def equal_width(confidence: np.ndarray, bins: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fvi_core.smoothing import smooth
+from fvi_core.metrics.probabilities import smooth
 
 from .probabilities import entropy, log_mean_exp
 

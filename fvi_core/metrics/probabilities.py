@@ -1,8 +1,15 @@
-"""Averages and entropies of probabilities."""
+"""Averages, entropies and smoothing of probabilities."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Values = TypeVar("Values", "np.ndarray", "Tensor")
 
 
 def log_mean_exp(x: np.ndarray) -> np.ndarray:
@@ -29,3 +36,8 @@ def entropy(p: np.ndarray) -> np.ndarray:
     import torch  # torch is slow to load, and most commands only read records; its bits are those of scipy.special.entr
 
     return torch.special.entr(torch.from_numpy(p)).numpy().sum(-1)
+
+
+def smooth(probabilities: Values, amount: float = 1e-4) -> Values:
+    """(1 - amount) p + amount / K over the last axis of K classes, so that log p is finite (dirichlet2022 App. F)."""
+    return (1 - amount) * probabilities + amount / probabilities.shape[-1]

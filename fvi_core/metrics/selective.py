@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ties import tied_means
-
 
 def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
     """Expected number of errors among the k most certain points, for k = 1..N: with g points of one uncertainty, of
@@ -53,3 +51,13 @@ def augrc(correct: np.ndarray, uncertainty: np.ndarray) -> float:
     0.25
     """
     return float(errors_retained(correct, uncertainty).mean() / len(correct))
+
+
+def tied_means(values: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return each value [N] replaced by the mean over the points of its score: its expectation over orders of ties.
+
+    >>> tied_means(np.array([0.0, 1.0, 1.0]), scores=np.array([5, 5, 7]))
+    array([0.5, 0.5, 1. ])
+    """
+    _, group, count = np.unique(scores, return_inverse=True, return_counts=True)
+    return (np.bincount(group, values) / count)[group]

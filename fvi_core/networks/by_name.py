@@ -11,11 +11,10 @@ from torch import nn
 from fvi_core.networks.module import ModuleNetwork, put
 from fvi_core.networks.plain import images
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import check_known
+from fvi_core.spelling import check_known, check_options
 
 SMALL = 64
 """Images of fewer pixels a side have a small stem."""
-STEMS = ("by_size", "small", "usual")
 
 
 @NETWORKS.register("torchvision")
@@ -34,7 +33,7 @@ class Torchvision:
     stem: str = later("by_size")
 
     def __post_init__(self) -> None:
-        check_known("network 'torchvision': stem", self.stem, STEMS)
+        check_options("network 'torchvision'", self, stem=("by_size", "small", "usual"))
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> ModuleNetwork:
         planes, height, width = images("torchvision", input_shape)

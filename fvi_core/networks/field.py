@@ -18,7 +18,7 @@ from fvi_core.networks.layers import ACTIVATIONS, Affine, DropoutSite, Masks, Pa
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.products import product
 from fvi_core.registry import NETWORKS
-from fvi_core.spelling import check_known
+from fvi_core.spelling import check_options
 
 SLOPES = {
     "tanh": lambda z, a: 1 - a.square(),
@@ -132,7 +132,7 @@ class VectorField:
     field: str = "helmholtz"
 
     def __post_init__(self):
-        check_known("network 'vector_field': field", self.field, FIELDS)
+        check_options("network 'vector_field'", self, field=FIELDS)
         if self.activation not in SLOPES or not self.hidden:
             expected = f"one of {', '.join(SLOPES)}, and a hidden layer or more"
             raise ValueError(f"network 'vector_field': expected {expected}, found {self.activation!r}, {self.hidden}")

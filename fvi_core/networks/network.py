@@ -28,11 +28,9 @@ from fvi_core.networks.layers import (
     ParametricLayer,
     Residual,
 )
-from fvi_core.networks.masks import InputMasks
 from fvi_core.networks.normalisation import batch_norm
-from fvi_core.networks.pooling import rectified
+from fvi_core.networks.pooling import InputMasks, Rectified, rectified, together
 from fvi_core.networks.stand_in import Body
-from fvi_core.networks.steps import Rectified, together
 from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
 

@@ -19,9 +19,7 @@ from fvi_core.networks.layers import (
 )
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import check_known
-
-NORMS = ("none", "batch")
+from fvi_core.spelling import check_options
 
 
 @NETWORKS.register("mlp")
@@ -39,7 +37,7 @@ class MLP:
     init: str = later("uniform")
 
     def __post_init__(self) -> None:
-        check_known("network 'mlp': init", self.init, INITS)
+        check_options("network 'mlp'", self, init=INITS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         layers: list = [Flatten(len(input_shape))] if len(input_shape) > 1 else []
@@ -74,8 +72,7 @@ class CNN:
     init: str = later("uniform")
 
     def __post_init__(self) -> None:
-        for option, known in (("norm", NORMS), ("activation", ACTIVATIONS), ("init", INITS)):
-            check_known(f"network 'cnn': {option}", getattr(self, option), known)
+        check_options("network 'cnn'", self, norm=("none", "batch"), activation=ACTIVATIONS, init=INITS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes, height, width = images("cnn", input_shape)

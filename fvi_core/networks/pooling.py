@@ -7,11 +7,16 @@ no stored mask either: it passes where the result is positive.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from fvi_core.networks.layers import Activation, BatchNorm, Conv2d, DropoutSite, MaxPool, Residual
+from fvi_core.random import Streams
 
 BLOCK_ELEMENTS = 2**18
 """Numbers of the images that are worked on together: 1 MiB in float32, about a core's second-level cache."""
@@ -21,6 +26,83 @@ all images of a replica in order, sample after sample."""
 _pool = torch.ops.aten.max_pool2d_with_indices.out
 _pool_backward = torch.ops.aten.max_pool2d_with_indices_backward.grad_input
 _threshold_backward = torch.ops.aten.threshold_backward
+
+
+@lru_cache(maxsize=16)
+def _factor(keep: float, dtype: torch.dtype) -> float:
+    """Return ``1 / keep`` as tensors of that type divide; cached, since reading waits for the device."""
+    return float(torch.ones((), dtype=dtype) / keep)
+
+
+def _each(a: Tensor, samples: int) -> Tensor:
+    """Activations ``[R, S, N, ...]`` of every sample: of one for all of them, that."""
+    return a.expand(a.shape[0], samples, *a.shape[2:]) if a.shape[1] == 1 and samples > 1 else a
+
+
+class FunctionMasks:
+    """Activations times Bernoulli(1 - rate) / (1 - rate), drawn once for each of ``samples`` and of all inputs."""
+
+    def __init__(self, rate: float, samples: int, streams: Streams):
+        self.keep, self.samples, self.streams = 1 - rate, samples, streams
+        self.kept: dict[str, Tensor] = {}
+
+    def __call__(self, site: str, a: Tensor) -> Tensor:
+        """Activations a ``[R, S, N, ...]``, masked."""
+        a = _each(a, self.samples)
+        if site not in self.kept:
+            self.kept[site] = (self.streams.uniform(self.samples, 1, *a.shape[3:]) < self.keep) / self.keep
+        return a * self.kept[site]
+
+
+class InputMasks:
+    """Activations times Bernoulli(1 - rate) / (1 - rate), drawn anew for every input and each of ``samples``.
+
+    Layers before the first mask compute one sample for all.
+    """
+
+    def __init__(self, rate: float, samples: int, streams: Streams):
+        self.keep, self.samples, self.streams = 1 - rate, samples, streams
+
+    def __call__(self, site: str, a: Tensor) -> Tensor:
+        """Activations a ``[R, S, N, ...]``, masked."""
+        a = _each(a, self.samples)
+        return a * ((self.streams.uniform(*a.shape[1:]) < self.keep) / self.keep)
+
+    def rectified(self, z: Tensor, pool: bool) -> Tensor:
+        """Mask ``relu(z)`` of images z ``[R, S, N, C, H, W]`` as a call would mask it, then pool if ``pool``."""
+        return rectified(z, pool, max(z.shape[1], self.samples), self._kept, _factor(self.keep, z.dtype))
+
+    def _kept(self, replica: int, mask: Tensor) -> Tensor:
+        return self.streams.uniform_into(replica, mask).lt_(self.keep)
+
+
+@dataclass(frozen=True)
+class Rectified:
+    """Convolution, normalisation or sum, followed by ReLU, its dropout site, and with ``pool`` pooling: one step that
+    stores fewer tensors."""
+
+    layer: Conv2d | BatchNorm | Residual
+    site: DropoutSite | None
+    pool: bool
+
+
+def together(layers: Sequence) -> list:
+    """Return the layers, with each followed by a rectifier joined to it in a :class:`Rectified` where possible."""
+    found: list = []
+    rest = list(layers)
+    while rest:
+        layer = rest.pop(0)
+        if isinstance(layer, Residual):
+            layer = Residual(tuple(together(layer.body)), tuple(together(layer.shortcut)))
+        if isinstance(layer, Conv2d | BatchNorm | Residual) and rest[:1] == [Activation("relu")]:
+            del rest[0]
+            site = rest.pop(0) if rest and type(rest[0]) is DropoutSite else None
+            pool = isinstance(layer, Conv2d) and rest[:1] == [MaxPool()]
+            if pool:
+                del rest[0]
+            layer = Rectified(layer, site, pool)
+        found.append(layer)
+    return found
 
 
 def rectified(

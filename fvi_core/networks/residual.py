@@ -19,7 +19,7 @@ from fvi_core.networks.layers import (
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.networks.plain import images
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import check_known
+from fvi_core.spelling import check_options
 
 BLOCKS18, BLOCKS50 = (2, 2, 2, 2), (3, 4, 6, 3)  # in each group
 _WIDER = 4  # a block's outputs are so many times its inner channels
@@ -44,8 +44,8 @@ class ResNet18:
     context_statistics: str = "separate"
 
     def __post_init__(self):
-        for option, known in (("norm", ("batch", "none")), ("context_statistics", ("separate", "shared"))):
-            check_known(f"network 'resnet18': {option}", getattr(self, option), known)
+        known = {"norm": ("batch", "none"), "context_statistics": ("separate", "shared")}
+        check_options("network 'resnet18'", self, **known)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         norm, shared = self.norm == "batch", self.context_statistics == "shared"
@@ -98,8 +98,7 @@ class ResNet50:
 
     def __post_init__(self):
         known = {"init": ("uniform", "he", "zero_residual"), "dropout": ("every_relu", "convolutions")}
-        for option, values in known.items():
-            check_known(f"network 'resnet50': {option}", getattr(self, option), values)
+        check_options("network 'resnet50'", self, **known)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes = images("resnet50", input_shape)[0]

@@ -15,8 +15,8 @@ from fvi_core.networks import HEAD, Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import PRIORS
+from fvi_core.spelling import check_options
 
-FEATURES = ("initial", "draw", "current")
 CALIBRATION = 500
 """Number of training points whose statistics normalise the prior's features, where these are measured once."""
 
@@ -45,11 +45,8 @@ class GaussianWeights(Prior):
     centred: bool = True
 
     def __post_init__(self):
-        if self.features not in FEATURES or self.jacobian not in ("last_layer", "full"):
-            raise ValueError(
-                f"prior 'gaussian_weights': features must be one of {FEATURES} and jacobian 'last_layer' or 'full', "
-                f"found {self.features!r} and {self.jacobian!r}"
-            )
+        known = {"features": ("initial", "draw", "current"), "jacobian": ("last_layer", "full")}
+        check_options("prior 'gaussian_weights'", self, **known)
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         if self.features == "current":

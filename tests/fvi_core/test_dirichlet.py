@@ -15,7 +15,7 @@ from fvi_core.divergences.dirichlet import (
     minka_precision,
 )
 from fvi_core.families.base import NotSupported
-from fvi_core.smoothing import smooth
+from fvi_core.metrics.probabilities import smooth
 
 
 def draws(concentrations, n_samples, seed=0):

@@ -210,7 +210,7 @@ def test_chains_that_diverge_fail_with_the_cause():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"start_at": "nowhere"}, "start_at must be one of .* found 'nowhere'"),
+        ({"start_at": "nowhere"}, "start_at 'nowhere' is not known; known: initial, map, prior"),
         ({"leapfrogs": 0}, "expected leapfrogs 1 or more"),
         ({"acceptance": 1.0}, "acceptance between 0 and 1"),
     ],

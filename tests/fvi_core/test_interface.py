@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import fvi_core as fvi
-from fvi_core import blocks, watch
+from fvi_core import blocks, telling
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import UnknownMethod
 from fvi_core.registry import UnknownPart
@@ -283,8 +283,8 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("file", [io.StringIO(), Terminal()], ids=["plain", "live"])
 def test_progress_shows_epochs_loss_and_time_left(file, monkeypatch):
-    monkeypatch.setattr(watch, "FIRST", 0.05)
-    monkeypatch.setattr(watch, "LIVE", 0.05)
+    monkeypatch.setattr(telling, "FIRST", 0.05)
+    monkeypatch.setattr(telling, "LIVE", 0.05)
     monkeypatch.setattr("sys.stderr", file)
     fvi.fit(regressor(), line(), "MFVI", epochs=300)
     text = file.getvalue()
@@ -293,12 +293,12 @@ def test_progress_shows_epochs_loss_and_time_left(file, monkeypatch):
 
 @pytest.mark.parametrize("file", [io.StringIO(), Terminal()], ids=["plain", "live"])
 def test_messages_of_a_fit_are_shown(file, monkeypatch):
-    monkeypatch.setattr(watch, "FIRST", 0.02)
+    monkeypatch.setattr(telling, "FIRST", 0.02)
     monkeypatch.setattr("sys.stderr", file)
-    with watch.messages("laplace"):
+    with telling.messages("laplace"):
         list(counted("layer", "abc", [1.0] * 3))
         time.sleep(0.1)
-    with watch.messages("quiet"):
+    with telling.messages("quiet"):
         pass
     assert "laplace: layer 3 of 3, 0 s" in file.getvalue() and "quiet" not in file.getvalue()
 

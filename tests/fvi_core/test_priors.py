@@ -83,7 +83,7 @@ def test_samples_of_a_weight_prior():
 
 
 def test_weight_prior_options_are_checked():
-    with pytest.raises(ValueError, match="features must be one of .* found 'random' and 'last_layer'"):
+    with pytest.raises(ValueError, match="features 'random' is not known; known: current, draw, initial"):
         weights_prior(features="random")
 
 

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from benchmarks.metrics import SetInfo, dirichlet, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
 from fvi_core.metrics import classification
-from fvi_core.smoothing import smooth
+from fvi_core.metrics.probabilities import smooth
 
 
 def predictions(samples=7, points=200, classes=5, seed=0, spread=1.0) -> ClassificationPredictions:

@@ -10,9 +10,9 @@ from fvi_core.divergences.dirichlet import dirichlet_kl_monte_carlo, fit_dirichl
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
 from fvi_core.families.base import DrawnNetworks
 from fvi_core.linearisation import full_network_moments, last_layer_moments
+from fvi_core.metrics.probabilities import smooth
 from fvi_core.networks import Network
 from fvi_core.registry import DIVERGENCES, PRIORS, UnknownPart
-from fvi_core.smoothing import smooth
 from tests.fvi_core import small
 from tests.fvi_core.contracts import DivergenceContract, N, R, S
 
@@ -164,9 +164,9 @@ class TestLastLayerKL(GaussianContract):
         assert torch.isfinite(model.divergence(step)).all()
 
     def test_options_are_checked(self):
-        with pytest.raises(ValueError, match="'gaussian_kl': covariance must be one of .* found 'fully'"):
+        with pytest.raises(ValueError, match="'gaussian_kl': covariance 'fully' is not known; did you mean 'full'"):
             DIVERGENCES.build({"name": "gaussian_kl", "covariance": "fully"})
-        with pytest.raises(ValueError, match="jacobian must be one of"):
+        with pytest.raises(ValueError, match="jacobian 'half' is not known; known: full, last_layer"):
             DIVERGENCES.build({"name": "gaussian_kl", "jacobian": "half"})
 
 
@@ -298,7 +298,7 @@ class TestNearestNeighbourOfFunctions(NearestNeighbourContract):
         assert torch.isfinite(self.value(model, self.parameters(model))).all()
 
     def test_space_is_checked(self):
-        with pytest.raises(ValueError, match="space must be 'parameter' or 'predictor', found 'function'"):
+        with pytest.raises(ValueError, match="space 'function' is not known; known: parameter, predictor"):
             DIVERGENCES.build({"name": "nearest_neighbour_kl", "space": "function"})
 
 

@@ -231,5 +231,5 @@ def counted(functions, counts):
 
 
 def test_other_outputs_are_refused():
-    with pytest.raises(ValueError, match="expected 'joint' or 'independent', found 'each'"):
+    with pytest.raises(ValueError, match="outputs 'each' is not known; known: independent, joint"):
         classes(outputs="each")

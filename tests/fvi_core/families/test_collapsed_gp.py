@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from fvi_core.families.base import FitData, NotSupported
-from fvi_core.families.inducing import INPUTS
-from fvi_core.families.sparse_gp import FACTOR, MEAN, collapsed
+from fvi_core.families.sparse_gp import FACTOR, INPUTS, MEAN, collapsed
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.held import Held
 from fvi_core.registry import KERNELS, LIKELIHOODS

@@ -104,7 +104,7 @@ def test_mean_field_layers_are_those_of_their_name(layers):
 
 
 def test_layers_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="layers must be one of .* found 'first'"):
+    with pytest.raises(ValueError, match="layers 'first' is not known; known: all, hidden, last, weighted"):
         FAMILIES.build({"name": "mean_field", "layers": "first"})
     with pytest.raises(NotSupported, match="is linearised in all layers, found layers 'last'"):
         FAMILIES.build({"name": "linearised_mean_field", "layers": "last"}).init(small.network(), small.streams(1))
@@ -178,7 +178,7 @@ class TestDropoutOfInputs(FamilyContract):
     def test_options_are_checked(self):
         with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\), found 1.0"):
             FAMILIES.build({"name": "dropout", "rate": 1.0})
-        with pytest.raises(ValueError, match="masks must be 'input' or 'function', found 'batch'"):
+        with pytest.raises(ValueError, match="masks 'batch' is not known; known: function, input"):
             FAMILIES.build({"name": "dropout", "masks": "batch"})
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from fvi_core.data import TrainingSet
-from fvi_core.divergences.wasserstein import root_trace
+from fvi_core.divergences.gaussian import root_trace
 from fvi_core.families.base import NotSupported
 from fvi_core.families.gwi import FACTOR, inverse_factor
-from fvi_core.families.inducing import INPUTS
+from fvi_core.families.sparse_gp import INPUTS
 from fvi_core.gaussian_process import fit_kernel, posterior
 from fvi_core.held import CONSTANT
 from fvi_core.kernels import KERNELS

@@ -9,9 +9,7 @@ from fvi_core.families.point import Dropout
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Tape, pooling
 from fvi_core.networks.layers import Activation, Conv2d, MaxPool
-from fvi_core.networks.masks import InputMasks
-from fvi_core.networks.pooling import rectified
-from fvi_core.networks.steps import Rectified
+from fvi_core.networks.pooling import InputMasks, Rectified, rectified
 from fvi_core.random import Streams
 from fvi_core.registry import NETWORKS
 
