@@ -7,14 +7,14 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from fvi_core import __version__, interface, methods
-
-LIKELIHOODS_AND_TRAININGS = {"likelihood": interface.LIKELIHOODS, "training": interface.TRAININGS}
+from fvi_core.registry import REGISTRIES
 
 
 def text() -> str:
     """Return the version, every method of the catalogue and every part by its kind."""
-    parts = {kind: registry.classes for kind, registry in (interface.KINDS | LIKELIHOODS_AND_TRAININGS).items()}
-    listed: dict[str, Iterable[str]] = {"methods": methods.catalogue(), **parts}
+    kinds = (*interface.KINDS, "likelihood", "training")
+    listed: dict[str, Iterable[str]] = {"methods": methods.catalogue()}
+    listed |= {kind: REGISTRIES[kind].classes for kind in kinds}
     lines = [f"fvi-core {__version__}"]
     for kind, names in listed.items():
         lines += ["", kind, *textwrap.wrap(", ".join(sorted(names)), 100, initial_indent="  ", subsequent_indent="  ")]

@@ -35,11 +35,11 @@ from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
-from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, LIKELIHOODS, PRIORS, TRAININGS, PartSpec
+from fvi_core.registry import FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
 
-KINDS = {"family": FAMILIES, "divergence": DIVERGENCES, "prior": PRIORS, "context": CONTEXTS, "fit": FITS}
+KINDS = ("family", "divergence", "prior", "context", "fit")
 INSTEAD = {
     "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
     "ignore_index": "leave points without a label out of the data",
@@ -208,7 +208,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
 
 def build(network: Network, parts: Mapping[str, Any], training: Mapping[str, Any]) -> Model:
     """Return the parts of a method, built. Raises UnknownPart."""
-    built = {kind: registry.build(parts[kind]) if parts.get(kind) else None for kind, registry in KINDS.items()}
+    built = {kind: REGISTRIES[kind].build(parts[kind]) if parts.get(kind) else None for kind in KINDS}
     likelihood, weight = LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"])
     return Model(network, likelihood=likelihood, weight=weight, precision=training.get("precision", "float32"), **built)  # type: ignore[arg-type]
 

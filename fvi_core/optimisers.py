@@ -183,16 +183,12 @@ class Schedule:
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         """Update after ``epoch`` of ``epochs``, the last with mean training loss ``loss [R]``."""
-        raise NotImplementedError
 
 
 @SCHEDULES.register("constant")
 @dataclass(frozen=True)
 class Constant(Schedule):
     """Constant learning rate."""
-
-    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
-        pass
 
 
 @SCHEDULES.register("plateau")
@@ -288,6 +284,3 @@ class OneCycle(Schedule):
         else:
             low, above = self.final, (last - step) / (last - top)
         state.lr.fill_(base_lr * (low + (1 - low) * 0.5 * (1 - math.cos(math.pi * above))))
-
-    def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
-        pass

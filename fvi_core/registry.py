@@ -115,31 +115,15 @@ def later(default: Any) -> Any:
     return dataclasses.field(default=default, metadata={"later": True})
 
 
-NETWORKS: Registry = Registry("network")
-FAMILIES: Registry = Registry("family")
-DIVERGENCES: Registry = Registry("divergence")
-PRIORS: Registry = Registry("prior")
-CONTEXTS: Registry = Registry("context")
-LIKELIHOODS: Registry = Registry("likelihood")
-KERNELS: Registry = Registry("kernel")
-OPTIMISERS: Registry = Registry("optimiser")
-SCHEDULES: Registry = Registry("schedule")
-TRAININGS: Registry = Registry("training")
-FITS: Registry = Registry("fit")
-REGISTRIES = {
-    registry.kind: registry
-    for registry in (
-        NETWORKS,
-        FAMILIES,
-        DIVERGENCES,
-        PRIORS,
-        CONTEXTS,
-        LIKELIHOODS,
-        KERNELS,
-        OPTIMISERS,
-        SCHEDULES,
-        TRAININGS,
-        FITS,
-    )
-}
+REGISTRIES: dict[str, Registry] = {}
 """Registries by kind; each is also a constant of this module, as ``FITS``."""
+
+
+def _registry(kind: str) -> Registry:
+    return REGISTRIES.setdefault(kind, Registry(kind))
+
+
+NETWORKS, FAMILIES, DIVERGENCES = _registry("network"), _registry("family"), _registry("divergence")
+PRIORS, CONTEXTS, LIKELIHOODS = _registry("prior"), _registry("context"), _registry("likelihood")
+KERNELS, OPTIMISERS, SCHEDULES = _registry("kernel"), _registry("optimiser"), _registry("schedule")
+TRAININGS, FITS = _registry("training"), _registry("fit")

@@ -268,17 +268,11 @@ class FitData:
 
     def of_members(self, family: Family, count: int, streams: Streams) -> FitData:
         """Return the inputs of separate fits to ``count`` members of every replica: ``[R*count, ...]``."""
-
-        def each(x: Tensor) -> Tensor:
-            # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
-            if not isinstance(x, Tensor):  # data that are read again at each epoch refuse access to their values
-                return x
-            return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
-
-        validation = None if self.validation is None else (each(self.validation[0]), each(self.validation[1]))
-        return replace(
-            self, family=family, held=each(self.held), y=each(self.y), streams=streams, validation=validation
-        )
+        held, y = for_members(self.held, count), for_members(self.y, count)
+        validation = None
+        if self.validation is not None:
+            validation = for_members(self.validation[0], count), for_members(self.validation[1], count)
+        return replace(self, family=family, held=held, y=y, streams=streams, validation=validation)
 
 
 class Process(Protocol):
@@ -314,6 +308,14 @@ class DrawnNetworks:
     def features(self, x: Tensor) -> Tensor:
         """Inputs of the last layer in the first function, ``[R, N, F]``."""
         return self.network.features({name: value[:, :1] for name, value in self.parameters.items()}, x).squeeze(1)
+
+
+def for_members(x: Tensor, count: int) -> Tensor:
+    """Repeat data ``[R, ...]`` for the ``count`` members of every replica, ``[R*count, ...]``."""
+    if not isinstance(x, Tensor):  # data that are read again at each epoch refuse access to their values
+        return x
+    # Expanded before it is flattened: for one replica the members' data are a view, for more a copy.
+    return x.unsqueeze(1).expand(-1, count, *x.shape[1:]).flatten(0, 1)
 
 
 def buffers_of(parameters: Parameters) -> Parameters:

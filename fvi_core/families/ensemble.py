@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from fvi_core.data import TrainingSet
-from fvi_core.families.base import Family, FitData, Functions
+from fvi_core.families.base import Family, FitData, Functions, for_members
 from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
@@ -58,27 +58,21 @@ class Ensemble(Family):
         return self.group(self.member.init(network, self.streams_of_members(streams)))
 
     def prepare(self, network: Network, parameters: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
-        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
-        # Expanded before they are flattened: for one replica the members' data are a view, for more a copy.
-        x, y = (z.unsqueeze(1).expand(-1, self.size, *z.shape[1:]).flatten(0, 1) for z in (train.x, train.y))
-        own = replace(train, x=x, y=y)
-        return self.group(self.member.prepare(network, members, own, self.streams_of_members(streams)))
+        own = replace(train, x=for_members(train.x, self.size), y=for_members(train.y, self.size))
+        return self.group(self.member.prepare(network, apart(parameters), own, self.streams_of_members(streams)))
 
     def after_step(self, network: Network, parameters: Parameters, x: Tensor, y: Tensor) -> Parameters:
-        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
-        x, y = (z.unsqueeze(1).expand(-1, self.size, *z.shape[1:]).flatten(0, 1) for z in (x, y))
-        return self.group(self.member.after_step(network, members, x, y))
+        x, y = for_members(x, self.size), for_members(y, self.size)
+        return self.group(self.member.after_step(network, apart(parameters), x, y))
 
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
-        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
-        return self.group(self.member.after_epoch(network, members, epoch, epochs))
+        return self.group(self.member.after_epoch(network, apart(parameters), epoch, epochs))
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
         family, likelihood, _ = Held.of(parameters)
-        members = {name: value.flatten(0, 1) for name, value in family.items()}
         shared = {name: value.repeat_interleave(self.size, dim=0) for name, value in likelihood.items()}
         own = fitting.of_members(self.member, self.size, self.streams_of_members(fitting.streams))
-        fitted = Held.of(self.member.condition(Held(members, shared).flat(), own)).family
+        fitted = Held.of(self.member.condition(Held(apart(family), shared).flat(), own)).family
         return Held(self.group(fitted), likelihood).flat()
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
@@ -94,17 +88,16 @@ class Ensemble(Family):
         members, own, each = self._drawn_from(parameters, samples, streams)
         functions = self.member.functions(network, members, each, own)
 
-        def evaluate(x: Tensor) -> Tensor:
-            # Expanded before it is flattened: for one replica the members' inputs are a view, for more a copy.
-            f = functions(x.unsqueeze(1).expand(-1, self.size, *x.shape[1:]).flatten(0, 1))
-            return f.unflatten(0, (-1, self.size)).flatten(1, 2)
-
-        return evaluate
+        return lambda x: functions(for_members(x, self.size)).unflatten(0, (-1, self.size)).flatten(1, 2)
 
     def _drawn_from(self, parameters: Parameters, samples: int, streams: Streams) -> tuple[Parameters, Streams, int]:
         """Return members' parameters and streams ``[R*M, ...]``, and the number of samples drawn from each."""
-        members = {name: value.flatten(0, 1) for name, value in parameters.items()}
         # Fresh seeds at every call: the member streams are rebuilt from the replica's own next integers.
         draws = streams.integers(2**62, self.size)
         own = Streams([int(s) for s in draws.flatten()], streams.device, streams.dtype)
-        return members, own, max(1, samples // self.size)
+        return apart(parameters), own, max(1, samples // self.size)
+
+
+def apart(parameters: Parameters) -> Parameters:
+    """Return an ensemble's parameters ``[R, M, ...]`` as its members', ``[R*M, ...]``."""
+    return {name: value.flatten(0, 1) for name, value in parameters.items()}

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from fvi_core.families.base import DrawnNetworks, Family, Functions, NotSupported, buffers_of, random_layers
-from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.linearisation import full_network_moments, linearised
-from fvi_core.networks import HEAD, Network, Parameters
+from fvi_core.networks import Network, Parameters
 from fvi_core.networks.pooling import InputMasks
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, later
@@ -31,14 +30,6 @@ class MeansAndVariances(Family):
         means = {k.removeprefix(MEAN): v for k, v in parameters.items() if k.startswith(MEAN)}
         log_vars = {k.removeprefix(LOG_VAR): v for k, v in parameters.items() if k.startswith(LOG_VAR)}
         return means, log_vars
-
-    def named(self, network: Network, streams: Streams, means: Parameters, log_vars: Parameters) -> Parameters:
-        """Return these as initial parameters, with the network's buffers."""
-        return (
-            {MEAN + name: value for name, value in means.items()}
-            | {LOG_VAR + name: value for name, value in log_vars.items()}
-            | network.init_buffers(streams)
-        )
 
 
 @FAMILIES.register("mean_field")
@@ -73,11 +64,11 @@ class MeanField(MeansAndVariances):
         if unknown := own.keys() - drawn.keys():
             known = sorted(drawn)
             raise ValueError(f"family {self.name!r}: log_var_init_of names {sorted(unknown)}, the network has {known}")
-        log_vars = {}
+        parameters = {MEAN + name: value for name, value in means.items()}
         for name, shape in drawn.items():
             low, high = own.get(name, self.log_var_init)
-            log_vars[name] = low + (high - low) * streams.uniform(*shape)
-        return self.named(network, streams, means, log_vars)
+            parameters[LOG_VAR + name] = low + (high - low) * streams.uniform(*shape)
+        return parameters | network.init_buffers(streams)
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         weights = self._weights(network, parameters, samples, streams)
@@ -125,18 +116,7 @@ class GaussianHead(MeansAndVariances):
             raise ValueError(f"family 'gaussian_head': rate must lie in [0, 1), found {self.rate}")
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        means = network.init(streams)
-        low, high = self.log_var_init
-        shapes = {name: shape for name, shape in network.shapes.items() if name.startswith(HEAD + ".")}
-        log_vars = {name: low + (high - low) * streams.uniform(*shape) for name, shape in shapes.items()}
-        return self.named(network, streams, means, log_vars)
-
-    def weight_kl(
-        self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None
-    ) -> Tensor:
-        """KL ``[R]`` of the last layer's weights."""
-        means, log_vars = self.gaussian_weights(parameters)
-        return gaussian_kl_weights({name: means[name] for name in log_vars}, log_vars, mean, variance)
+        return MeanField(log_var_init=self.log_var_init, layers="last").init(network, streams)
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> DroppedNetworks:
         means, log_vars = self.gaussian_weights(parameters)
