@@ -146,11 +146,8 @@ class Model:
         """Return the context if it is evaluated in one pass with the training batch, else None."""
         if self.divergence is None or self.context is None:
             return None
-        return (
-            self.context
-            if network.shares_statistics or (self.context.extends_batch() and not network.buffers)
-            else None
-        )
+        shared = network.shares_statistics or (self.context.extends_batch() and not network.buffers)
+        return self.context if shared else None
 
     def expected_log_likelihood(
         self,
@@ -210,7 +207,7 @@ class Model:
         buffers = only_buffers(parameters)
         parameters = {k: v for k, v in parameters.items() if k not in buffers}
         network = self.network.recording({} if seen is None else seen)
-        evidence = self.family.log_evidence(network, parameters, self.likelihood, likelihood_parameters, x, y)
+        evidence = self.family.log_evidence(Held(parameters, likelihood_parameters), self.likelihood, x, y)
         if evidence is not None:
             if x.shape[1] != n_train:
                 raise NotSupported(

@@ -184,7 +184,7 @@ def _fault(plugin: Plugin, error: BaseException) -> str:
 
 def _content(plugin: Plugin) -> str:
     try:
-        return _of_folder(plugin.path) if plugin.path.is_dir() else hashlib.sha256(plugin.path.read_bytes()).hexdigest()
+        return _digest(plugin.path)
     except OSError as error:
         raise PluginError(f"{plugin.title}: {plugin.path} cannot be read ({error}); {plugin.remedy}") from error
 
@@ -211,8 +211,7 @@ def module_digest(module: str, what: str) -> str | None:
             f"move it into a file, and name that in {VARIABLE}"
         )
     try:
-        top = package_of(Path(file))
-        return (_of_folder(top) if top else hashlib.sha256(Path(file).read_bytes()).hexdigest())[:16]
+        return _digest(package_of(Path(file)) or Path(file))[:16]
     except OSError as error:
         raise PluginError(f"{file}, which defines {what}, cannot be read ({error}); put it back") from error
 
@@ -227,9 +226,12 @@ def package_of(file: Path) -> Path | None:
     return top
 
 
-def _of_folder(folder: Path) -> str:
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of all Python files of a folder with their names."""
+    if not path.is_dir():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
     digest = hashlib.sha256()
-    for name in sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*.py")):
-        content = (folder / name).read_bytes()
+    for name in sorted(each.relative_to(path).as_posix() for each in path.rglob("*.py")):
+        content = (path / name).read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from fvi_core.families.base import DrawnNetworks, Functions, NotSupported
 
 
+@dataclass
 class SharedPass:
     """A draw of functions at the training batch and a context in one pass: normalised by common statistics, where the
     network is ``shares_statistics``, and without evaluating a batch twice that is the context's beginning
@@ -19,31 +21,24 @@ class SharedPass:
     ``layered``: the functions are networks of drawn parameters, whose last layer is evaluated separately.
     """
 
-    def __init__(
-        self,
-        functions: Functions,
-        x: Tensor,
-        draw_context: Callable[[], Tensor],
-        extended: bool,
-        shares_statistics: bool,
-        layered: bool,
-    ):
-        self.functions, self.x, self.draw_context, self.shares_statistics = (
-            functions,
-            x,
-            draw_context,
-            shares_statistics,
-        )
-        self.context, self.taken = draw_context(), False
-        self.first = 0 if extended else x.shape[1]
-        points = self.context if extended else torch.cat([x, self.context], dim=1)
+    functions: Functions
+    x: Tensor
+    draw_context: Callable[[], Tensor]
+    extended: bool
+    shares_statistics: bool
+    layered: bool
+
+    def __post_init__(self) -> None:
+        self.context, self.taken = self.draw_context(), False
+        self.first = 0 if self.extended else self.x.shape[1]
+        points = self.context if self.extended else torch.cat([self.x, self.context], dim=1)
         self.phi: Tensor | None = None
-        if layered:
-            drawn = cast(DrawnNetworks, functions)
+        if self.layered:
+            drawn = cast(DrawnNetworks, self.functions)
             self.phi = drawn.network.features(drawn.parameters, points)
             self.values = drawn.network.head(drawn.parameters, self.phi)
         else:
-            self.values = functions(points)
+            self.values = self.functions(points)
 
     def next_context(self) -> Tensor:
         """The context that was evaluated already; after that others, unless statistics are shared."""

@@ -313,7 +313,10 @@ class Trainer(Stack):
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
         """Return the validation loss ``[1]`` of one replica at x, y; every call uses the same random numbers."""
-        family, likelihood, _ = Held.of({name: value[place : place + 1] for name, value in self.now.parameters.items()})
+        one = slice(place, place + 1)
+        family, likelihood, _ = Held.of({name: value[one] for name, value in self.now.parameters.items()})
+        prior = {name: value[one] for name, value in self.now.prior.items()}
+        low, high = (take(box, self.now.owner[one]) for box in (self.training_data.low, self.training_data.high))
         x, y = x.unsqueeze(0), y.unsqueeze(0)
         size = VALIDATION_IMAGES if x.dim() > 3 else x.shape[1]
         loss: Any = 0  # a tensor from the first piece on
@@ -321,31 +324,14 @@ class Trainer(Stack):
             fixed = self.now.streams["validation"].subset([place]).child("fixed")
             inputs, samples = self.training_data.scale(piece), max(10, self.training.samples)
             if (self.training.early_stopping or {}).get("objective"):
-                value = self._objective(place, family, likelihood, inputs, targets, x.shape[1], samples, fixed)
+                # the validation subset stands for the training data
+                source = ContextSource(inputs, low, high, self.training_data.pools, self.training_data.scale)
+                streams, n = {name: fixed.child(name) for name in self.now.streams}, x.shape[1]
+                value = self.model.loss(family, likelihood, prior, inputs, targets, n, samples, source, streams)
             else:
                 value = -self.model.expected_log_likelihood(family, likelihood, inputs, targets, samples, fixed)
             loss = loss + value * (piece.shape[1] / x.shape[1])
         return loss
-
-    def _objective(
-        self,
-        place: int,
-        family: Parameters,
-        likelihood: Parameters,
-        x: Tensor,
-        y: Tensor,
-        n: int,
-        samples: int,
-        fixed: Streams,
-    ) -> Tensor:
-        """Return the objective ``[1]`` of one replica on a piece x, y of n validation points as training data."""
-        low, high = (
-            take(box, self.now.owner[place : place + 1]) for box in (self.training_data.low, self.training_data.high)
-        )
-        prior = {name: value[place : place + 1] for name, value in self.now.prior.items()}
-        source = ContextSource(x, low, high, self.training_data.pools, self.training_data.scale)
-        streams = {name: fixed.child(name) for name in self.now.streams}
-        return self.model.loss(family, likelihood, prior, x, y, n, samples, source, streams)
 
 
 def _where(chosen: Tensor, first: Parameters, second: Parameters) -> Parameters:

@@ -159,15 +159,7 @@ class Family:
         """Mean and variance ``[R, N, Q]`` of f(x) where they have a closed form, else None."""
         return None
 
-    def log_evidence(
-        self,
-        network: Network,
-        parameters: Parameters,
-        likelihood: Likelihood,
-        likelihood_parameters: Parameters,
-        x: Tensor,
-        y: Tensor,
-    ) -> Tensor | None:
+    def log_evidence(self, held: Held, likelihood: Likelihood, x: Tensor, y: Tensor) -> Tensor | None:
         """Return the log marginal likelihood ``[R]`` of an exact model, then the whole objective; else None."""
         return None
 

@@ -38,22 +38,14 @@ class ExactGP(Family):
         made = KERNELS.build(self.kernel).init(len(streams), features)
         return {name: value.to(streams.device) for name, value in made.items()}
 
-    def log_evidence(
-        self,
-        network: Network,
-        parameters: Parameters,
-        likelihood: Likelihood,
-        likelihood_parameters: Parameters,
-        x: Tensor,
-        y: Tensor,
-    ) -> Tensor:
-        variance, kernel = noise_variance(self, likelihood, likelihood_parameters), KERNELS.build(self.kernel)
+    def log_evidence(self, held: Held, likelihood: Likelihood, x: Tensor, y: Tensor) -> Tensor:
+        variance, kernel = noise_variance(self, likelihood, held.likelihood), KERNELS.build(self.kernel)
         if kernel.vector and y.shape[2:] != x.shape[2:]:
             found = f"targets {list(y.shape[2:])} and inputs {list(x.shape[2:])}"
             raise NotSupported(
                 f"family {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
             )
-        return log_evidence(kernel, parameters, variance, x, y)
+        return log_evidence(kernel, held.family, variance, x, y)
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
         variance = noise_variance(self, fitting.likelihood, Held.of(parameters).likelihood).detach()

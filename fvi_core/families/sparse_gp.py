@@ -23,6 +23,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, KERNELS, PartSpec, later, nested
+from fvi_core.spelling import check_options
 from fvi_core.triangular import cholesky, log_determinant, lower_triangle, solve_lower
 
 INPUTS, MEAN, FACTOR = "inducing/x", "inducing/mean", "inducing/factor"
@@ -121,13 +122,10 @@ class Inducing(Family):
     draws: str = "joint"
 
     def __post_init__(self):
-        if self.points < 1 or self.jitter < 0 or self.draws not in ("joint", "marginal"):
-            found = f"found {self.points}, {self.jitter} and {self.draws!r}"
-            raise ValueError(
-                f"family {self.name!r}: expected points 1 or more, jitter 0 or more and draws 'joint' or 'marginal', "
-                f"{found}"
-            )
-
+        check_options(f"family {self.name!r}", self, draws=("joint", "marginal"))
+        if self.points < 1 or self.jitter < 0:
+            found = f"{self.points} and {self.jitter}"
+            raise ValueError(f"family {self.name!r}: expected points 1 or more and jitter 0 or more, found {found}")
         if KERNELS.build(self.kernel).vector:
             raise ValueError(
                 f"family {self.name!r}: expected a kernel of numbers, found {self.kernel['name']!r}, of vectors"
@@ -250,17 +248,9 @@ class CollapsedGP(SparseGP):
             raise unconditioned(self.name)
         return InducedProcess(self.inducing_points(parameters), parameters[MEAN], parameters[FACTOR])
 
-    def log_evidence(
-        self,
-        network: Network,
-        parameters: Parameters,
-        likelihood: Likelihood,
-        likelihood_parameters: Parameters,
-        x: Tensor,
-        y: Tensor,
-    ) -> Tensor:
-        noise = noise_variance(self, likelihood, likelihood_parameters)
-        return collapsed(self.inducing_points(parameters), noise, x, y)[0]
+    def log_evidence(self, held: Held, likelihood: Likelihood, x: Tensor, y: Tensor) -> Tensor:
+        noise = noise_variance(self, likelihood, held.likelihood)
+        return collapsed(self.inducing_points(held.family), noise, x, y)[0]
 
     def condition(self, parameters: Parameters, fitting: FitData) -> Parameters:
         held = Held.of(parameters)
