@@ -16,13 +16,11 @@ from fvi_core.networks import Parameters
 from fvi_core.optimisers import Adam
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import TRAININGS
+from fvi_core.registry import TRAININGS, checked
 from fvi_core.samplers import Memory, Sampler, Target
-from fvi_core.spelling import check_options
 
 DIVERGENT = 1000.0
 """Energy that a trajectory may gain before it counts as divergent: the bound of Stan."""
-STARTS = ("map", "prior", "initial")
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75  # constants of dual averaging from Hoffman and Gelman (2014)
 Gradient = Callable[[Parameters], tuple[Tensor, Parameters]]
 
@@ -62,21 +60,13 @@ class HamiltonianMonteCarlo(Sampler):
     the trajectories after warm-up.
     """
 
-    leapfrogs: int = 50
-    step: float = 0.002
-    acceptance: float = 0.8
-    start_at: str = "map"
+    leapfrogs: int = checked(50, least=1)
+    step: float = checked(0.002, above=0)
+    acceptance: float = checked(0.8, above=0, below=1)
+    start_at: str = checked("map", among=("map", "prior", "initial"))
     map_steps: int = 1000
     map_lr: float = 0.01
     most_divergent: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_options("training 'hmc'", self, start_at=STARTS)
-        if self.leapfrogs < 1 or self.step <= 0 or not 0 < self.acceptance < 1:
-            raise ValueError(
-                "training 'hmc': expected leapfrogs 1 or more, step above 0 and acceptance between 0 and 1, found "
-                f"{self.leapfrogs}, {self.step} and {self.acceptance}"
-            )
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
         if self.start_at == "prior":

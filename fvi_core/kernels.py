@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fvi_core.products import product
-from fvi_core.registry import KERNELS, later
-from fvi_core.spelling import check_options
+from fvi_core.registry import KERNELS, checked, later
 
 Params = dict[str, Tensor]
 FIELDS = {
@@ -213,13 +212,10 @@ class Helmholtz(Kernel):
     ``potential.`` (Phi) and ``stream.`` (Psi). With l_i: ``sigma^2 / l_i^2 (delta_ij - d_i d_j / l_j^2)`` and so on.
     """
 
-    field: str = "helmholtz"
+    field: str = checked("helmholtz", among=FIELDS)
     ard: bool = later(False)
 
     vector = True
-
-    def __post_init__(self) -> None:
-        check_options("kernel 'helmholtz'", self, field=FIELDS)
 
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         if n_features != 2 and self.field != "curl_free":

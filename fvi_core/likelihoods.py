@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fvi_core.registry import LIKELIHOODS, later
+from fvi_core.registry import LIKELIHOODS, checked, later
 from fvi_core.scales import inverse_softplus, inverse_softplus_of
-from fvi_core.spelling import check_options
 
 Params = dict[str, Tensor]
 RHO = "rho"
@@ -128,12 +127,11 @@ class Gaussian(Likelihood):
     init_std: float = 0.5
     min_std: float = 0.0
     learned: bool = True
-    scale: str = later("softplus")
+    scale: str = later("softplus", among=("softplus", "exp"))
 
     has_closed_form = True
 
     def __post_init__(self) -> None:
-        check_options(f"likelihood {self.name!r}", self, scale=("softplus", "exp"))
         if not self.init_std > self.min_std >= 0:
             raise ValueError(
                 f"likelihood 'gaussian': expected init_std > min_std >= 0, found init_std={self.init_std}, "
@@ -206,11 +204,7 @@ class ResidualGaussian(Gaussian):
     """
 
     learned: bool = False
-    error: str = later("root_mean_square")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_options("likelihood 'residual_gaussian'", self, error=("root_mean_square", "mean_square"))
+    error: str = later("root_mean_square", among=("root_mean_square", "mean_square"))
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """Return the negative training error, ``[R]``."""
@@ -238,10 +232,7 @@ class Categorical(Likelihood):
     the batch, so that all classes in the batch count alike (Band et al. 2021).
     """
 
-    class_weights: str = later("none")
-
-    def __post_init__(self) -> None:
-        check_options("likelihood 'categorical'", self, class_weights=("none", "batch"))
+    class_weights: str = later("none", among=("none", "batch"))
 
     @property
     def is_pointwise(self) -> bool:
@@ -303,16 +294,11 @@ class RobustMax(Likelihood):
     quadrature; single functions have no gradient. It predicts one distribution of classes, the mean over all functions.
     """
 
-    epsilon: float = 0.01
-    points: int = 50
+    epsilon: float = checked(0.01, above=0, below=1)
+    points: int = checked(50, least=1)
 
     has_closed_form = True
     by_draws = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.epsilon < 1 or self.points < 1:
-            found = f"found {self.epsilon} and {self.points}"
-            raise ValueError(f"likelihood 'robust_max': expected epsilon between 0 and 1 and points 1 or more, {found}")
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         return self.values(f).gather(-1, y[:, None, :, None].expand(*f.shape[:-1], 1))[..., 0]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
-from fvi_core.registry import OPTIMISERS, SCHEDULES
+from fvi_core.registry import OPTIMISERS, SCHEDULES, checked
 
 Tensors = list[Tensor]
 OptimiserState = dict[str, Any]
@@ -269,13 +269,9 @@ class OneCycle(Schedule):
     it, both on half a cosine (Smith and Topin 2018, as ``torch.optim.lr_scheduler.OneCycleLR`` has it; momentum stays).
     """
 
-    rise: float = 0.3
+    rise: float = checked(0.3, least=0, most=1)
     start: float = 0.04
     final: float = 4e-6
-
-    def __post_init__(self):
-        if not 0 <= self.rise <= 1:
-            raise ValueError(f"schedule 'one_cycle': expected rise between 0 and 1, found {self.rise}")
 
     def before_step(self, state: ScheduleState, step: int, steps: int, base_lr: float) -> None:
         top, last = self.rise * steps - 1, steps - 1

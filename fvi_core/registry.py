@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_limits, nearest
 
-__all__ = ["REGISTRIES", "PartSpec", "Registry", "UnknownPart", "later", "nested"]
+__all__ = ["REGISTRIES", "PartSpec", "Registry", "UnknownPart", "checked", "later", "nested"]
 
 
 class Part(Protocol):
@@ -64,7 +64,8 @@ class Registry(Generic[T]):
         return add
 
     def build(self, spec: PartSpec) -> T:
-        """Build the part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`.
+        """Build the part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`, and
+        ValueError for a hyper-parameter beyond its limits.
 
         >>> FITS.build({"name": "laplace", "structure": "kronecker"}).structure
         'kronecker'
@@ -80,7 +81,11 @@ class Registry(Generic[T]):
         for key in hyper:
             if key not in known:
                 raise UnknownPart(f"{self.kind} {name!r} has no hyper-parameter {key!r}; {nearest(key, known)}")
-        return cls(**hyper)
+        part = cls(**hyper)
+        for field in dataclasses.fields(cls):
+            if limits := field.metadata.get("limits"):
+                check_limits(f"{self.kind} {name!r}: {field.name}", getattr(part, field.name), **limits)
+        return part
 
 
 def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
@@ -100,11 +105,24 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def later(default: Any) -> Any:
+def checked(default: Any, **limits: Any) -> Any:
+    """Declare a hyper-parameter with limits, which :meth:`Registry.build` checks: ``among`` names, or a number that is
+    ``least`` or more, ``above``, ``most`` or less, ``below`` another.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Square:
+    ...     side: float = checked(1.0, above=0)
+    >>> Square()
+    Square(side=1.0)
+    """
+    return dataclasses.field(default=default, metadata={"limits": limits})
+
+
+def later(default: Any, **limits: Any) -> Any:
     """Declare a hyper-parameter added when records of the part existed; the default reproduces these records.
 
     A configuration holds it only if it differs from the default, so that existing records keep their keys; the default
-    must never change.
+    must never change. Limits as of :func:`checked`.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Square:
@@ -112,7 +130,7 @@ def later(default: Any) -> Any:
     >>> Square()
     Square(colour='black')
     """
-    return dataclasses.field(default=default, metadata={"later": True})
+    return dataclasses.field(default=default, metadata={"later": True, "limits": limits})
 
 
 REGISTRIES: dict[str, Registry] = {}

@@ -19,6 +19,7 @@ from fvi_core.kernels import evenly_spaced
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
+from fvi_core.registry import checked
 from fvi_core.stack import Procedure, ReplicaResult, SavedState, Stack, State, named_streams
 
 Memory = dict[str, Any]
@@ -41,9 +42,9 @@ class Sampler(Procedure):
     chain that compares energies. Weights move, the likelihood's parameters stay at their initial values.
     """
 
-    samples: int = 100
-    thinning: int = 10
-    warmup: int = 100
+    samples: int = checked(100, least=1)
+    thinning: int = checked(10, least=1)
+    warmup: int = checked(100, least=0)
     dtype: str = "float32"
     batch_size: int | None = None
 
@@ -144,12 +145,6 @@ class Chains(Stack):
         streams: Streams,
         state: SavedState | None = None,
     ):
-        if sampler.samples < 1 or sampler.thinning < 1 or sampler.warmup < 0:
-            found = f"{sampler.samples}, {sampler.thinning} and {sampler.warmup}"
-            raise ValueError(
-                f"training {sampler.name!r}: expected samples and thinning 1 or more and warmup 0 or more, found "
-                f"{found}"
-            )
         if model.likelihood.learned:
             raise ValueError(
                 f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -20,12 +21,25 @@ def check_known(place: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{place} {value!r} is not known; {nearest(str(value), values)}")
 
 
-def check_options(place: str, options: object, **known: Iterable[str]) -> None:
-    """Raise ValueError for an attribute of ``options`` that is not among its known values (:func:`check_known`);
-    ``place``: what has the options, as in "network 'cnn'".
+def check_limits(
+    place: str,
+    value: Any,
+    among: Iterable[str] = (),
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Raise ValueError for a value that is not among the known ones, or a number beyond a limit; ``place`` as in
+    :func:`check_known`.
     """
-    for option, values in known.items():
-        check_known(f"{place}: {option}", getattr(options, option), values)
+    if among:
+        check_known(place, value, among)
+    limits = {"{} or more": least, "above {}": above, "{} or less": most, "below {}": below}
+    expected = " and ".join(words.format(limit) for words, limit in limits.items() if limit is not None)
+    fits = (least is None or value >= least) and (above is None or value > above)
+    if not (fits and (most is None or value <= most) and (below is None or value < below)):
+        raise ValueError(f"{place}: expected {expected}, found {value}")
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ from fvi_core.networks import BatchNorm, Conv2d, Linear, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
-from fvi_core.registry import SCHEDULES, TRAININGS, PartSpec, nested
+from fvi_core.registry import SCHEDULES, TRAININGS, PartSpec, checked, nested
 from fvi_core.stack import Procedure, SavedState, State
 from fvi_core.training import Trainer, Training, TrainingState
 
@@ -44,10 +44,10 @@ class VOGN(Procedure):
     batch_size: int
     lr: float = 1e-3
     momentum: float = 0.9
-    damping: float = 1e-3
-    newest: float = 0.999
-    data_factor: float = 1.0
-    samples: int = 5
+    damping: float = checked(1e-3, least=0)
+    newest: float = checked(0.999, above=0, most=1)
+    data_factor: float = checked(1.0, above=0)
+    samples: int = checked(5, least=1)
     schedule: PartSpec = nested(SCHEDULES, {"name": "constant"})
     augment: PartSpec | None = nested(Augmentation, None)
     dtype: str = "float32"
@@ -82,7 +82,7 @@ class NaturalGradient(Trainer):
         streams: Streams,
         state: SavedState | None = None,
     ):
-        _check(model, options)
+        _check(model)
         self.options = options
         self.size = options.data_factor * training_data.x.shape[1]
         training = Training(
@@ -218,7 +218,7 @@ def means(network: Network, name: str, gradient: Gradient) -> tuple[Tensor, Tens
     return from_matrix(layer, total / n), from_matrix(layer, squares / n)
 
 
-def _check(model: Model, options: VOGN) -> None:
+def _check(model: Model) -> None:
     if not isinstance(model.family, MeanField):
         raise NotSupported(f"training 'vogn' moves family 'mean_field', found {model.family.name!r}")
     if model.divergence is None or model.divergence.name != "weight_kl" or model.weight.scaling != "elbo":
@@ -240,9 +240,3 @@ def _check(model: Model, options: VOGN) -> None:
     other = [layer for layer in model.network.parametrised if not isinstance(layer, Linear | Conv2d | BatchNorm)]
     if other:
         raise NotSupported(f"training 'vogn' needs linear and convolutional layers, found {type(other[0]).__name__}")
-    if not 0 < options.newest <= 1 or options.damping < 0 or options.samples < 1 or options.data_factor <= 0:
-        found = f"{options.newest}, {options.damping}, {options.samples} and {options.data_factor}"
-        raise ValueError(
-            "training 'vogn': expected newest in (0, 1], damping 0 or more, samples 1 or more and data_factor above 0, "
-            f"found {found}"
-        )

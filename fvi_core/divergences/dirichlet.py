@@ -10,8 +10,7 @@ from torch import Tensor
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.metrics.probabilities import smooth
-from fvi_core.registry import DIVERGENCES
-from fvi_core.spelling import check_options
+from fvi_core.registry import DIVERGENCES, checked
 
 
 @DIVERGENCES.register("dirichlet_kl")
@@ -26,10 +25,7 @@ class DirichletKL(Divergence):
     """
 
     smoothing: float = 1e-4
-    index_set: str = "mean"
-
-    def __post_init__(self):
-        check_options("divergence 'dirichlet_kl'", self, index_set=("mean", "sum"))
+    index_set: str = checked("mean", among=("mean", "sum"))
 
     def __call__(self, step: Step) -> Tensor:
         context = step.sample_context()

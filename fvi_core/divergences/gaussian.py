@@ -14,13 +14,12 @@ from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
 from fvi_core.linearisation import full_network_moments, head_moments
-from fvi_core.registry import DIVERGENCES, later
-from fvi_core.spelling import check_options
+from fvi_core.registry import DIVERGENCES, checked, later
 from fvi_core.triangular import log_determinant
 
 TINY = 1e-10
 """Singular values of the prior covariance below this share of the largest are rounding, and left out."""
-COVARIANCES = ("full", "diagonal")
+JACOBIANS = ("last_layer", "full")
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,10 @@ class LinearisedKL(Divergence):
     points together, as a prior with dependent outputs needs.
     """
 
-    jacobian: str = "last_layer"
+    jacobian: str = checked("last_layer", among=JACOBIANS)
     sets: int = 1
     stop_gradient: bool = False
-    outputs: str = later("independent")
+    outputs: str = later("independent", among=("independent", "joint"))
 
     @property
     def covariance(self) -> str:
@@ -46,10 +45,6 @@ class LinearisedKL(Divergence):
     def compared(self) -> str:
         """Kind of covariance to compute, in the words of :mod:`fvi_core.linearisation`."""
         return "joint" if self.outputs == "joint" else self.covariance
-
-    def __post_init__(self):
-        known = {"jacobian": ("last_layer", "full"), "outputs": ("independent", "joint"), "covariance": COVARIANCES}
-        check_options(f"divergence {self.name!r}", self, **known)
 
     def __call__(self, step: Step) -> Tensor:
         if self.compared != self.covariance == "diagonal":
@@ -93,7 +88,7 @@ class GaussianKL(LinearisedKL):
     ``covariance``: "full" or "diagonal" (rudner2021 alg. 1); ``jitter`` is added to both covariances.
     """
 
-    covariance: str = "full"
+    covariance: str = checked("full", among=("full", "diagonal"))
     jitter: float = 1e-6
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
@@ -109,7 +104,7 @@ class RegularisedKL(LinearisedKL):
     eq. 2.9), or of all outputs there if these are joint.
     """
 
-    jacobian: str = "full"
+    jacobian: str = checked("full", among=JACOBIANS)
     gamma: float = 1e-10
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:

@@ -13,8 +13,7 @@ from torch import Tensor
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import AffineImage, NotSupported
 from fvi_core.products import product
-from fvi_core.registry import DIVERGENCES
-from fvi_core.spelling import check_options
+from fvi_core.registry import DIVERGENCES, checked
 
 
 def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = False) -> Tensor:
@@ -117,12 +116,9 @@ class NearestNeighbourKL(Divergence):
     ``space`` "parameter": pequignot2020 eq. 8; "predictor": eq. 6 and 9, one context set in each step.
     """
 
-    space: str = "predictor"
+    space: str = checked("predictor", among=("parameter", "predictor"))
     samples: int = 500
     k: int = 1
-
-    def __post_init__(self):
-        check_options("divergence 'nearest_neighbour_kl'", self, space=("parameter", "predictor"))
 
     def __call__(self, step: Step) -> Tensor:
         network = step.network

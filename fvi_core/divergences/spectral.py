@@ -13,7 +13,6 @@ from fvi_core.compiled import njit, numba
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.registry import DIVERGENCES, later
-from fvi_core.spelling import check_options
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
 HALVINGS = 40
@@ -68,11 +67,8 @@ class SpectralKL(Divergence):
 
     noise: float = 0.01
     share: float = 0.99
-    outputs: str = later("joint")
+    outputs: str = later("joint", among=("joint", "independent"))
     draws: int | None = later(None)
-
-    def __post_init__(self) -> None:
-        check_options("divergence 'spectral_kl'", self, outputs=("joint", "independent"))
 
     def __call__(self, step: Step) -> Tensor:
         if step.functions is None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.gaussian import sum_of_squares
 from fvi_core.priors.base import Prior
-from fvi_core.registry import DIVERGENCES
+from fvi_core.registry import DIVERGENCES, checked
 
 
 @DIVERGENCES.register("weight_kl")
@@ -28,11 +28,7 @@ class TiedWeightKL(Divergence):
     """``KL(q(w) || N(m, gain / fan_in))`` summed over the random weights, with m the means of q: it regularises only
     the variances (MFVI and radial MFVI of Band et al. 2021, whose standard deviation is He's, of gain 2)."""
 
-    gain: float = 2.0
-
-    def __post_init__(self):
-        if self.gain <= 0:
-            raise ValueError(f"divergence 'tied_weight_kl': gain must be above 0, found {self.gain}")
+    gain: float = checked(2.0, above=0)
 
     def __call__(self, step: Step) -> Tensor:
         return step.family.tied_weight_kl(step.network, step.parameters, self.gain)

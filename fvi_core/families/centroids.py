@@ -13,7 +13,7 @@ from fvi_core.held import FOLLOWING
 from fvi_core.networks import Linear, Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, checked
 
 WEIGHT = "centroids.weight"
 COUNT, SUM = f"{FOLLOWING}centroids.count", f"{FOLLOWING}centroids.sum"
@@ -31,20 +31,12 @@ class Centroids(Family):
     c in the batch. ``count``: N_c at the start; ``weight_std``, ``centroid_std``: deviations of the initial W and e.
     """
 
-    size: int = 256
-    length: float = 0.1
-    decay: float = 0.999
-    count: float = 12.0
+    size: int = checked(256, least=1)
+    length: float = checked(0.1, above=0)
+    decay: float = checked(0.999, least=0, below=1)
+    count: float = checked(12.0, above=0)
     weight_std: float = 0.05
     centroid_std: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.size < 1 or self.length <= 0 or self.count <= 0 or not 0 <= self.decay < 1:
-            found = f"{self.size}, {self.length}, {self.count} and {self.decay}"
-            raise ValueError(
-                "family 'centroids': expected size 1 or more, length and count above 0 and decay in [0, 1), found "
-                f"{found}"
-            )
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if not isinstance(network.head, Linear):

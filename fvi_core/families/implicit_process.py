@@ -15,7 +15,7 @@ from fvi_core.held import CONSTANT
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, checked
 from fvi_core.triangular import lower_triangle
 
 LOG_STD, NOISE = "log_std/", f"{CONSTANT}noise"
@@ -35,13 +35,8 @@ class ImplicitProcess(Family):
 
     closed_form = True
 
-    draws: int = 20
-    std_init: float = 0.1
-
-    def __post_init__(self) -> None:
-        if self.draws < 2 or self.std_init <= 0:
-            found = f"{self.draws} and {self.std_init}"
-            raise ValueError(f"family {self.name!r}: expected draws 2 or more and std_init above 0, found {found}")
+    draws: int = checked(20, least=2)
+    std_init: float = checked(0.1, above=0)
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         means = network.init(streams)

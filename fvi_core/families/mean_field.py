@@ -14,8 +14,7 @@ from fvi_core.linearisation import full_network_moments, linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.networks.pooling import InputMasks
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES, later
-from fvi_core.spelling import check_options
+from fvi_core.registry import FAMILIES, checked, later
 
 MEAN, LOG_VAR = "mean/", "log_var/"
 
@@ -49,10 +48,7 @@ class MeanField(MeansAndVariances):
     mean_init: str | float = "default"
     log_var_init: tuple[float, float] = (-10.0, -8.0)
     log_var_init_of: dict[str, tuple[float, float]] | None = later(None)
-    layers: str = later("all")
-
-    def __post_init__(self):
-        check_options(f"family {self.name!r}", self, layers=("all", "weighted", "hidden", "last"))
+    layers: str = later("all", among=("all", "weighted", "hidden", "last"))
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if self.mean_init == "default":
@@ -108,12 +104,8 @@ class GaussianHead(MeansAndVariances):
     log-variances.
     """
 
-    rate: float = 0.1
+    rate: float = checked(0.1, least=0, below=1)
     log_var_init: tuple[float, float] = (-10.0, -8.0)
-
-    def __post_init__(self):
-        if not 0 <= self.rate < 1:
-            raise ValueError(f"family 'gaussian_head': rate must lie in [0, 1), found {self.rate}")
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         return MeanField(log_var_init=self.log_var_init, layers="last").init(network, streams)

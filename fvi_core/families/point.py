@@ -11,8 +11,7 @@ from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.networks import Network, Parameters
 from fvi_core.networks.pooling import FunctionMasks, InputMasks
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
-from fvi_core.spelling import check_options
+from fvi_core.registry import FAMILIES, checked
 
 
 @FAMILIES.register("point")
@@ -38,13 +37,8 @@ class Dropout(Point):
     jointly).
     """
 
-    rate: float = 0.1
-    masks: str = "input"
-
-    def __post_init__(self):
-        if not 0 <= self.rate < 1:
-            raise ValueError(f"family 'dropout': rate must lie in [0, 1), found {self.rate}")
-        check_options("family 'dropout'", self, masks=("input", "function"))
+    rate: float = checked(0.1, least=0, below=1)
+    masks: str = checked("input", among=("input", "function"))
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if not network.sites:

@@ -14,9 +14,8 @@ from fvi_core.families.mean_field import MEAN
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import Network, Parameters, ParametricLayer
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, checked
 from fvi_core.scales import softplus
-from fvi_core.spelling import check_options
 
 RHO = "rho/"
 EULER = -torch.digamma(torch.ones((), dtype=torch.float64)).item()
@@ -35,12 +34,8 @@ class Radial(Family):
     """
 
     rho_init: float = -5.0
-    layers: str = "all"
-    kl: str = "monte_carlo"
-
-    def __post_init__(self):
-        known = {"layers": ("all", "weighted", "hidden"), "kl": ("monte_carlo", "gaussian")}
-        check_options("family 'radial'", self, **known)
+    layers: str = checked("all", among=("all", "weighted", "hidden"))
+    kl: str = checked("monte_carlo", among=("monte_carlo", "gaussian"))
 
     def drawn(self, network: Network) -> list[ParametricLayer]:
         """The layers whose parameters are drawn."""

@@ -11,9 +11,8 @@ from fvi_core.families.base import Family, Functions, buffers_of, random_layers
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import BatchNorm, Conv2d, Network, Opaque, Parameters, ParametricLayer
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES, later
+from fvi_core.registry import FAMILIES, checked, later
 from fvi_core.scales import softplus
-from fvi_core.spelling import check_options
 
 MEAN, RHO = "factor_mean/", "factor_rho/"
 SIDES = ("inputs", "outputs")
@@ -33,16 +32,10 @@ class Rank1(Family):
     one member's, for ``samples // size`` draws of its factors.
     """
 
-    size: int = 4
+    size: int = checked(4, least=1)
     rho_init: float = -3.0
-    layers: str = "all"
-    positive: float = later(1.0)
-
-    def __post_init__(self):
-        check_options("family 'rank1'", self, layers=("all", "hidden"))
-        if not 0 <= self.positive <= 1 or self.size < 1:
-            found = f"{self.positive} and {self.size}"
-            raise ValueError(f"family 'rank1': expected positive in [0, 1] and size 1 or more, found {found}")
+    layers: str = checked("all", among=("all", "hidden"))
+    positive: float = later(1.0, least=0, most=1)
 
     def scaled(self, network: Network) -> list[ParametricLayer]:
         """The layers with factors."""

@@ -22,8 +22,7 @@ from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES, KERNELS, PartSpec, later, nested
-from fvi_core.spelling import check_options
+from fvi_core.registry import FAMILIES, KERNELS, PartSpec, checked, later, nested
 from fvi_core.triangular import cholesky, log_determinant, lower_triangle, solve_lower
 
 INPUTS, MEAN, FACTOR = "inducing/x", "inducing/mean", "inducing/factor"
@@ -117,15 +116,11 @@ class Inducing(Family):
     closed_form = True
 
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
-    points: int = 100
-    jitter: float = 1e-6
-    draws: str = "joint"
+    points: int = checked(100, least=1)
+    jitter: float = checked(1e-6, least=0)
+    draws: str = checked("joint", among=("joint", "marginal"))
 
     def __post_init__(self):
-        check_options(f"family {self.name!r}", self, draws=("joint", "marginal"))
-        if self.points < 1 or self.jitter < 0:
-            found = f"{self.points} and {self.jitter}"
-            raise ValueError(f"family {self.name!r}: expected points 1 or more and jitter 0 or more, found {found}")
         if KERNELS.build(self.kernel).vector:
             raise ValueError(
                 f"family {self.name!r}: expected a kernel of numbers, found {self.kernel['name']!r}, of vectors"

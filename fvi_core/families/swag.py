@@ -13,7 +13,7 @@ from fvi_core.held import BUFFER
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, checked
 
 MEAN, SQUARE, DEVIATION = f"{BUFFER}swag_mean/", f"{BUFFER}swag_square/", f"{BUFFER}swag_deviation/"
 COUNT, POINTS = f"{BUFFER}swag_count", f"{BUFFER}swag_points"
@@ -32,18 +32,11 @@ class SWAG(Point):
     network gets its own statistics (alg. 1), here over ``rank * points`` random training inputs, chosen after training.
     """
 
-    rank: int = 20
-    start: float = 0.8
-    every: int = 1
+    rank: int = checked(20, least=2)
+    start: float = checked(0.8, least=0, below=1)
+    every: int = checked(1, least=1)
     scale: float = 1.0
     points: int = 64
-
-    def __post_init__(self):
-        if self.rank < 2 or not 0 <= self.start < 1 or self.every < 1:
-            raise ValueError(
-                "family 'swag': rank must be 2 or more, start in [0, 1) and every 1 or more, "
-                f"found {self.rank}, {self.start} and {self.every}"
-            )
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = super().init(network, streams)

@@ -20,8 +20,8 @@ from fvi_core.likelihoods import Likelihood, Params
 from fvi_core.linearisation import linearised
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
-from fvi_core.registry import FITS, later
-from fvi_core.spelling import check_options
+from fvi_core.registry import FITS, checked, later
+from fvi_core.spelling import check_known
 
 STRUCTURES: dict[str, Posterior] = {
     "full": Dense(),
@@ -53,25 +53,20 @@ class GaussianFit(Fit):
     """
 
     precision: str | float = "prior"
-    predictive: str = "glm"
+    predictive: str = checked("glm", among=("glm", "probit", "weights"))
     low: float = 1e-4
     high: float = 1e4
-    steps: int = 21
-    samples: int = 30
-    criterion: str = later("predictive")
+    steps: int = checked(21, least=2)
+    samples: int = checked(30, least=1)
+    criterion: str = later("predictive", among=("predictive", "expected"))
 
     def __post_init__(self) -> None:
-        known = {"predictive": ("glm", "probit", "weights"), "criterion": ("predictive", "expected")}
-        check_options(f"fit {self.name!r}", self, **known)
         if isinstance(self.precision, str):
-            check_options(f"fit {self.name!r}", self, precision=("prior", "evidence", "validation"))
+            check_known(f"fit {self.name!r}: precision", self.precision, ("prior", "evidence", "validation"))
         elif not 0 < self.precision < math.inf:
             raise ValueError(f"fit {self.name!r}: expected a precision above 0, found {self.precision}")
-        if not 0 < self.low < self.high or self.steps < 2 or self.samples < 1:
-            found = f"{self.low}, {self.high}, {self.steps} and {self.samples}"
-            raise ValueError(
-                f"fit {self.name!r}: expected 0 < low < high, steps 2 or more and samples 1 or more, found {found}"
-            )
+        if not 0 < self.low < self.high:
+            raise ValueError(f"fit {self.name!r}: expected 0 < low < high, found {self.low} and {self.high}")
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -219,11 +214,7 @@ class Laplace(GaussianFit):
     fixed. Further options: :class:`GaussianFit`.
     """
 
-    structure: str = "diagonal"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_options("fit 'laplace'", self, structure=STRUCTURES)
+    structure: str = checked("diagonal", among=STRUCTURES)
 
     @property
     def posterior(self) -> Posterior:
@@ -240,14 +231,8 @@ class SubnetworkLaplace(GaussianFit):
     (:class:`~fvi_core.fits.dense.Subnetwork`). Further options: :class:`GaussianFit`.
     """
 
-    size: int = 1000
-    variances: str = "diagonal"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_options("fit 'subnetwork_laplace'", self, variances=("diagonal", "swag"))
-        if self.size < 1:
-            raise ValueError(f"fit {self.name!r}: expected size 1 or more, found {self.size}")
+    size: int = checked(1000, least=1)
+    variances: str = checked("diagonal", among=("diagonal", "swag"))
 
     @property
     def families(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from fvi_core.fitting import PREFIX, Fit, FitFailed
 from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
-from fvi_core.registry import FITS, later
+from fvi_core.registry import FITS, checked, later
 
 SHRINK = (math.sqrt(5) - 1) / 2
 
@@ -28,14 +28,9 @@ class Temperature(Fit):
     regression, and for a data set without the required subset.
     """
 
-    samples: int = 20
-    most: float = 100.0
+    samples: int = checked(20, least=1)
+    most: float = checked(100.0, above=1)
     held_out: bool = later(False)
-
-    def __post_init__(self):
-        if self.samples < 1 or self.most <= 1:
-            found = f"{self.samples} and {self.most}"
-            raise ValueError(f"fit 'temperature': expected samples 1 or more and most above 1, found {found}")
 
     @torch.no_grad()
     def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:

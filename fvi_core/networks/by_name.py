@@ -11,7 +11,7 @@ from torch import nn
 from fvi_core.networks.module import ModuleNetwork, put
 from fvi_core.networks.plain import images
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import check_known, check_options
+from fvi_core.spelling import check_known
 
 SMALL = 64
 """Images of fewer pixels a side have a small stem."""
@@ -30,10 +30,7 @@ class Torchvision:
     """
 
     model: str
-    stem: str = later("by_size")
-
-    def __post_init__(self) -> None:
-        check_options("network 'torchvision'", self, stem=("by_size", "small", "usual"))
+    stem: str = later("by_size", among=("by_size", "small", "usual"))
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> ModuleNetwork:
         planes, height, width = images("torchvision", input_shape)

@@ -17,8 +17,7 @@ from fvi_core.kernels import FIELDS
 from fvi_core.networks.layers import ACTIVATIONS, Affine, DropoutSite, Masks, Parallel, Parameters, PlacesLayer
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.products import product
-from fvi_core.registry import NETWORKS
-from fvi_core.spelling import check_options
+from fvi_core.registry import NETWORKS, checked
 
 SLOPES = {
     "tanh": lambda z, a: 1 - a.square(),
@@ -128,14 +127,12 @@ class VectorField:
     """
 
     hidden: list[int]
-    activation: str = "tanh"
-    field: str = "helmholtz"
+    activation: str = checked("tanh", among=SLOPES)
+    field: str = checked("helmholtz", among=FIELDS)
 
     def __post_init__(self):
-        check_options("network 'vector_field'", self, field=FIELDS)
-        if self.activation not in SLOPES or not self.hidden:
-            expected = f"one of {', '.join(SLOPES)}, and a hidden layer or more"
-            raise ValueError(f"network 'vector_field': expected {expected}, found {self.activation!r}, {self.hidden}")
+        if not self.hidden:
+            raise ValueError("network 'vector_field': expected a hidden layer or more, found none")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         plane = " of 2" if self.field != "curl_free" else ""

@@ -19,7 +19,6 @@ from fvi_core.networks.layers import (
 )
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import check_options
 
 
 @NETWORKS.register("mlp")
@@ -34,10 +33,7 @@ class MLP:
 
     hidden: list[int]
     activation: str = "relu"
-    init: str = later("uniform")
-
-    def __post_init__(self) -> None:
-        check_options("network 'mlp'", self, init=INITS)
+    init: str = later("uniform", among=INITS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         layers: list = [Flatten(len(input_shape))] if len(input_shape) > 1 else []
@@ -67,12 +63,9 @@ class CNN:
     dense: list[int]
     pool: list[int]
     padding: int | list[int] = 1
-    norm: str = later("none")
-    activation: str = later("relu")
-    init: str = later("uniform")
-
-    def __post_init__(self) -> None:
-        check_options("network 'cnn'", self, norm=("none", "batch"), activation=ACTIVATIONS, init=INITS)
+    norm: str = later("none", among=("none", "batch"))
+    activation: str = later("relu", among=ACTIVATIONS)
+    init: str = later("uniform", among=INITS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes, height, width = images("cnn", input_shape)

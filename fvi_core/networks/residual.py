@@ -18,8 +18,7 @@ from fvi_core.networks.layers import (
 )
 from fvi_core.networks.network import HEAD, Network
 from fvi_core.networks.plain import images
-from fvi_core.registry import NETWORKS, later
-from fvi_core.spelling import check_options
+from fvi_core.registry import NETWORKS, checked, later
 
 BLOCKS18, BLOCKS50 = (2, 2, 2, 2), (3, 4, 6, 3)  # in each group
 _WIDER = 4  # a block's outputs are so many times its inner channels
@@ -40,12 +39,8 @@ class ResNet18:
     """
 
     width: int = 64
-    norm: str = "batch"
-    context_statistics: str = "separate"
-
-    def __post_init__(self):
-        known = {"norm": ("batch", "none"), "context_statistics": ("separate", "shared")}
-        check_options("network 'resnet18'", self, **known)
+    norm: str = checked("batch", among=("batch", "none"))
+    context_statistics: str = checked("separate", among=("separate", "shared"))
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         norm, shared = self.norm == "batch", self.context_statistics == "shared"
@@ -93,12 +88,8 @@ class ResNet50:
     """
 
     width: int = 64
-    init: str = later("uniform")
-    dropout: str = later("every_relu")
-
-    def __post_init__(self):
-        known = {"init": ("uniform", "he", "zero_residual"), "dropout": ("every_relu", "convolutions")}
-        check_options("network 'resnet50'", self, **known)
+    init: str = later("uniform", among=("uniform", "he", "zero_residual"))
+    dropout: str = later("every_relu", among=("every_relu", "convolutions"))
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         planes = images("resnet50", input_shape)[0]

@@ -14,8 +14,7 @@ from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import HEAD, Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
-from fvi_core.registry import PRIORS
-from fvi_core.spelling import check_options
+from fvi_core.registry import PRIORS, checked
 
 CALIBRATION = 500
 """Number of training points whose statistics normalise the prior's features, where these are measured once."""
@@ -40,13 +39,9 @@ class GaussianWeights(Prior):
     """
 
     variance: float = 1.0
-    features: str = "initial"
-    jacobian: str = "last_layer"
+    features: str = checked("initial", among=("initial", "draw", "current"))
+    jacobian: str = checked("last_layer", among=("last_layer", "full"))
     centred: bool = True
-
-    def __post_init__(self):
-        known = {"features": ("initial", "draw", "current"), "jacobian": ("last_layer", "full")}
-        check_options("prior 'gaussian_weights'", self, **known)
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         if self.features == "current":
