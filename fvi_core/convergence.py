@@ -17,7 +17,8 @@ FEWEST = 4
 def r_hat(draws: Tensor) -> float:
     """Return rank-normalised split R-hat, the larger of bulk and tails (eq. 14, sec. 4.1-4.2); 1 for equal draws."""
     halves = _halves(draws.double())
-    return max(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores((halves - _median(halves)).abs())))
+    away = (halves - torch.quantile(halves.flatten(), 0.5)).abs()
+    return max(_r_hat(_normal_scores(halves)), _r_hat(_normal_scores(away)))
 
 
 def bulk_ess(draws: Tensor) -> float:
@@ -43,10 +44,6 @@ def _normal_scores(draws: Tensor) -> Tensor:
     _, place, counts = torch.unique(draws, return_inverse=True, return_counts=True)
     ranks = counts.cumsum(0) - (counts - 1) / 2
     return torch.special.ndtri((ranks[place].double() - 3 / 8) / (draws.numel() + 1 / 4))
-
-
-def _median(draws: Tensor) -> Tensor:
-    return torch.quantile(draws.flatten(), 0.5)
 
 
 def _r_hat(draws: Tensor) -> float:

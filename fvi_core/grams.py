@@ -42,7 +42,7 @@ class _RowsGram(torch.autograd.Function):
         gram = a.new_zeros(*delta.shape[:3], a.shape[1])
         for r, q, block, std in _blocks(a, delta, log_var):
             _add_lower(gram[r, q], _rows(a[r, :, block], delta[r, q], std))
-        return _mirrored(gram)
+        return gram.tril() + gram.tril(-1).mT
 
     @staticmethod
     @once_differentiable
@@ -110,7 +110,3 @@ def _add_lower(gram: Tensor, rows: Tensor) -> None:
     for start in range(0, len(rows), TILE):
         end = start + TILE
         gram[start:end, :end].addmm_(rows[start:end], rows[:end].mT)
-
-
-def _mirrored(gram: Tensor) -> Tensor:
-    return gram.tril() + gram.tril(-1).mT

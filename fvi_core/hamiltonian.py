@@ -12,6 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from fvi_core.held import where
 from fvi_core.networks import Parameters
 from fvi_core.optimisers import Adam
 from fvi_core.priors.base import Prior
@@ -105,10 +106,7 @@ class HamiltonianMonteCarlo(Sampler):
         gain = (proposed + kinetic(final)) - (energy + kinetic(momentum))
         gain = torch.where(torch.isfinite(gain), gain, torch.inf)
         accepted = streams.uniform().log() < -gain
-        position = {
-            name: torch.where(accepted.view(-1, *[1] * (value.dim() - 1)), proposal[name], value)
-            for name, value in position.items()
-        }
+        position = where(accepted, proposal, position)
         probability = (-gain).clamp(max=0).exp()
         memory = memory | {"moves": memory["moves"] + 1}
         if warming:

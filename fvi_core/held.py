@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 Tensors = dict[str, Tensor]
@@ -50,6 +51,16 @@ class Held(NamedTuple):
 def only_buffers(tensors: Tensors) -> Tensors:
     """Return those that prediction alone receives."""
     return {name: value for name, value in tensors.items() if name.startswith(BUFFER)}
+
+
+def where(chosen: Tensor, first: Tensors, second: Tensors) -> Tensors:
+    """Return the first tensors ``[R, ...]`` of the chosen replicas, ``[R]`` bool, and the second of the others; without
+    gradients.
+    """
+    return {
+        name: torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), first[name].detach(), value.detach())
+        for name, value in second.items()
+    }
 
 
 def trained_names(tensors: Tensors, learned: bool = True) -> list[str]:

@@ -51,6 +51,13 @@ class Sampler(Procedure):
     def start(
         self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None
     ) -> Chains:
+        """Raises ValueError, NotSupported for parts that cannot be sampled."""
+        if model.likelihood.learned:
+            raise ValueError(
+                f"training {self.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned False"
+            )
+        if model.network.buffers:
+            raise NotSupported(f"training {self.name!r} needs functions of single inputs: no batch normalisation")
         return Chains(model, self, training_data, streams, state)
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
@@ -128,36 +135,16 @@ class ChainState(State):
 
 
 class Chains(Stack):
-    """Stack of chains; an epoch is a round of ``thinning`` moves.
-
-    Raises ValueError, NotSupported for parts that cannot be sampled.
-    """
+    """Stack of chains; an epoch is a round of ``thinning`` moves."""
 
     streams = named_streams("chain", "place", "functions", "context", "divergence", "prior")
     unit = "round"
     now: ChainState
-
-    def __init__(
-        self,
-        model: Model,
-        sampler: Sampler,
-        training_data: TrainingData,
-        streams: Streams,
-        state: SavedState | None = None,
-    ):
-        if model.likelihood.learned:
-            raise ValueError(
-                f"training {sampler.name!r} moves weights alone; give likelihood {model.likelihood.name!r} learned "
-                "False"
-            )
-        if model.network.buffers:
-            raise NotSupported(f"training {sampler.name!r} needs functions of single inputs: no batch normalisation")
-        self.sampler = sampler
-        super().__init__(model, training_data, streams, sampler.dtype, state)
+    procedure: Sampler
 
     @property
     def epochs(self) -> int:
-        return self.sampler.warmup + self.sampler.samples
+        return self.procedure.warmup + self.procedure.samples
 
     def begin(self, state: State) -> ChainState:
         position = Held.of(state.parameters).family
@@ -167,16 +154,16 @@ class Chains(Stack):
     def open(self) -> None:
         now, target = self.now, self._target(self.now)
         position, likelihood, _ = Held.of(now.parameters)
-        position = self.sampler.place(position, target, now.streams["place"])
-        now.energy, now.memory = target.energy(position), self.sampler.remember(position)
+        position = self.procedure.place(position, target, now.streams["place"])
+        now.energy, now.memory = target.energy(position), self.procedure.remember(position)
         now.parameters = Held(position, likelihood).flat()
 
     def advance(self) -> Tensor:
-        now, warming = self.now, self.epoch < self.sampler.warmup
+        now, warming = self.now, self.epoch < self.procedure.warmup
         position, likelihood, _ = Held.of(now.parameters)
         target = self._target(now)
-        for _ in range(self.sampler.thinning):
-            position, now.energy, now.memory = self.sampler.move(
+        for _ in range(self.procedure.thinning):
+            position, now.energy, now.memory = self.procedure.move(
                 position, now.energy, now.memory, target, now.streams["chain"], warming
             )
         now.parameters = Held(position, likelihood).flat()
@@ -188,14 +175,14 @@ class Chains(Stack):
         return Held(self.model.family.sampled(self.now.kept), Held.of(self.now.parameters).likelihood).flat()
 
     def diagnostics(self) -> dict[str, Tensor]:
-        return self.sampler.diagnostics(self.now.memory)
+        return self.procedure.diagnostics(self.now.memory)
 
     def faults(self) -> dict[int, str]:
-        return self.sampler.faults(self.now.memory)
+        return self.procedure.faults(self.now.memory)
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
-        kept = min(len(member.loss) for member in members) - self.sampler.warmup  # fewer if stopped
+        kept = min(len(member.loss) for member in members) - self.procedure.warmup  # fewer if stopped
         if trained.parameters is None or kept < convergence.FEWEST:
             few = f"convergence is not judged: chains of {max(kept, 0)} draws, expected {convergence.FEWEST} or more"
             return trained if trained.parameters is None else replace(trained, warnings=[*trained.warnings, few])
@@ -224,4 +211,4 @@ class Chains(Stack):
         return list(f.flatten(2).unbind(-1))
 
     def _target(self, state: State) -> Target:
-        return Target(self.model, self.training_data, state, self.sampler.batch_size)
+        return Target(self.model, self.training_data, state, self.procedure.batch_size)

@@ -113,9 +113,15 @@ class Stack:
     unit: ClassVar[str] = "epoch"
 
     def __init__(
-        self, model: Model, training_data: TrainingData, streams: Streams, dtype: str, state: SavedState | None = None
+        self,
+        model: Model,
+        procedure: Procedure,
+        training_data: TrainingData,
+        streams: Streams,
+        state: SavedState | None = None,
     ):
-        self.family, self.training_data, self.dtype = model.family, training_data, DTYPES[dtype]
+        self.family, self.procedure, self.training_data = model.family, procedure, training_data
+        self.dtype = DTYPES[procedure.dtype]
         member, self.members = model.family.independent()
         self.model = replace(model, family=member)
         streams = model.family.member_streams(streams)
@@ -131,7 +137,8 @@ class Stack:
         start = self.model.family.init(self.model.network, own_streams["init"])
         prior = {}
         if state is None:  # otherwise the state has everything fitted to the training set
-            train = self._training_set(owner)
+            x, y, outputs = take(training_data.x, owner), take(training_data.y, owner), model.network.n_outputs
+            train = TrainingSet(x, y, outputs, training_data.classification, training_data.scale)
             start = self.model.family.prepare(self.model.network, start, train, streams.child("prepare"))
             prior = self._fit_prior(start, train, streams.child("prior-fit"))
         likelihood = self.model.likelihood.init(replicas, self.dtype)
@@ -240,11 +247,6 @@ class Stack:
     def restore(self, state: SavedState) -> None:
         """Continue from the :meth:`state` of a stack of equal configuration; the state is copied."""
         self.now = self.now.restored(state)
-
-    def _training_set(self, owner: Tensor) -> TrainingSet:
-        training_data, outputs = self.training_data, self.model.network.n_outputs
-        x, y = take(training_data.x, owner), take(training_data.y, owner)
-        return TrainingSet(x, y, outputs, training_data.classification, training_data.scale)
 
     def _fit_prior(self, start: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
         model = self.model

@@ -14,7 +14,7 @@ from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
 from fvi_core.data import Batch, TrainingData, take
 from fvi_core.graphs import Graphs
-from fvi_core.held import Held, trained_names
+from fvi_core.held import Held, trained_names, where
 from fvi_core.images import Augmentation
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
@@ -127,7 +127,7 @@ class Trainer(Stack):
         if training.graph and (obstacle := graphs.obstacle(model, training_data)):
             raise ValueError(f"training: graph: {obstacle}; leave graph off")
         self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
-        super().__init__(replace(model, network=network), training_data, streams, training.dtype, state)
+        super().__init__(replace(model, network=network), training, training_data, streams, state)
 
     @property
     def epochs(self) -> int:
@@ -161,7 +161,7 @@ class Trainer(Stack):
         if not self.training.early_stopping:
             return self.now.parameters
         best = self.now.best
-        return _where(best.loss < torch.inf, best.parameters, self.now.parameters)
+        return where(best.loss < torch.inf, best.parameters, self.now.parameters)
 
     def faults(self) -> dict[int, str]:
         if not self.training.early_stopping:
@@ -308,7 +308,7 @@ class Trainer(Stack):
         better = loss < best.loss
         best.loss = torch.where(better, loss.double(), best.loss)
         best.age = torch.where(better, torch.zeros_like(best.age), best.age + rule.get("every", 1))
-        best.parameters = _where(better, now.parameters, best.parameters)
+        best.parameters = where(better, now.parameters, best.parameters)
         now.schedule.done |= best.age >= rule["patience"]
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
@@ -332,11 +332,3 @@ class Trainer(Stack):
                 value = -self.model.expected_log_likelihood(family, likelihood, inputs, targets, samples, fixed)
             loss = loss + value * (piece.shape[1] / x.shape[1])
         return loss
-
-
-def _where(chosen: Tensor, first: Parameters, second: Parameters) -> Parameters:
-    """Return the first parameters of the chosen replicas, ``[R]`` bool, and the second of the others."""
-    return {
-        name: torch.where(chosen.view(-1, *[1] * (value.dim() - 1)), first[name].detach(), value.detach())
-        for name, value in second.items()
-    }

@@ -72,13 +72,12 @@ class ExactGP(Family):
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def evaluate(x: Tensor) -> Tensor:
             mean, covariance = self._posterior(parameters, x, full=True)
-            if covariance.dim() == 4:  # an independent process for each output
-                epsilon = streams.normal(mean.shape[-1], samples, x.shape[1]).to(mean.dtype)
-                drawn = product(epsilon.flatten(0, 1), cholesky(covariance, jitter=1e-6).mT.flatten(0, 1))
-                return mean.unsqueeze(1) + drawn.unflatten(0, epsilon.shape[:2]).movedim(1, -1)
-            epsilon = streams.normal(samples, covariance.shape[-1]).to(mean.dtype)
-            drawn = product(epsilon, cholesky(covariance, jitter=1e-6).mT)
-            return mean.reshape(len(mean), 1, *x.shape[1:2], -1) + drawn.unflatten(-1, (x.shape[1], -1))
+            if covariance.dim() == 3:  # one process of numbers or vectors; else an independent one for each output
+                covariance = covariance.unsqueeze(1)
+            epsilon = streams.normal(covariance.shape[1], samples, covariance.shape[-1]).to(mean.dtype)
+            drawn = product(epsilon.flatten(0, 1), cholesky(covariance, jitter=1e-6).mT.flatten(0, 1))
+            drawn = drawn.unflatten(0, epsilon.shape[:2]).movedim(1, -1).unflatten(2, (x.shape[1], -1)).flatten(3)
+            return mean.reshape(len(mean), 1, x.shape[1], -1) + drawn
 
         return evaluate
 

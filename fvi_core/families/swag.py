@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from fvi_core.families.base import FitData, buffers_of
 from fvi_core.families.point import Point
@@ -60,12 +59,12 @@ class SWAG(Point):
         for name in network.shapes:
             value, mean = parameters[name], parameters[MEAN + name]
             before = value - mean
-            mean = mean + before / _against(count, value)
+            mean = mean + before / count.view(-1, *[1] * (value.dim() - 1))
             # Welford's sum of squares: the difference of two averages would lose a small variance to rounding.
             moved |= {
                 MEAN + name: mean,
                 SQUARE + name: parameters[SQUARE + name] + before * (value - mean),
-                DEVIATION + name: _pushed(parameters[DEVIATION + name], (value - mean).unsqueeze(1)),
+                DEVIATION + name: torch.cat([parameters[DEVIATION + name][:, 1:], (value - mean).unsqueeze(1)], dim=1),
             }
         return moved
 
@@ -96,12 +95,3 @@ class SWAG(Point):
         x = parameters[POINTS]
         seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
         return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.buffers}
-
-
-def _against(count: Tensor, value: Tensor) -> Tensor:
-    return count.view(-1, *[1] * (value.dim() - 1))
-
-
-def _pushed(rows: Tensor, newest: Tensor) -> Tensor:
-    """Append the newest rows ``[R, k, ...]`` to rows ``[R, K, ...]`` and drop the oldest."""
-    return torch.cat([rows[:, newest.shape[1] :], newest.to(rows.dtype)], dim=1)

@@ -74,7 +74,7 @@ class Network:
         self.input_shape = input_shape
         self.n_features = math.prod(input_shape)
         self.shares_statistics = shares_statistics
-        self.parametrised = list(_weighted(self.layers))
+        self.parametrised = [layer for layer in _all(self.layers) if isinstance(layer, ParametricLayer)]
         self.head: ParametricLayer = self.layers[-1]
         self.shapes = {name: shape for layer in self.parametrised for name, shape in layer.shapes.items()}
         self.buffers = {name: shape for layer in self.parametrised for name, shape in layer.buffers.items()}
@@ -292,11 +292,6 @@ class Network:
 def _rectified_pool(z: Tensor) -> Tensor:
     """Images ``[N, C, H, W]`` after ReLU and pooling."""
     return rectified(z[None, None], pool=True).flatten(0, 2)
-
-
-def _weighted(layers: Sequence) -> Iterator[ParametricLayer]:
-    """Yield the layers with parameters, in the order of a forward pass."""
-    return (layer for layer in _all(layers) if isinstance(layer, ParametricLayer))
 
 
 def _all(layers: Sequence) -> Iterator[Any]:

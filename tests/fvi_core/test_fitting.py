@@ -175,7 +175,7 @@ def test_a_temperature_is_for_classes():
     model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.training_data(1, N)
     with pytest.raises(ValueError, match="fit 'temperature': it divides the logits of classes, found a regression"):
         model.after_training(trained(model, data), data, small.streams(1))
-    with pytest.raises(ValueError, match="expected samples 1 or more and most above 1, found 0 and 100"):
+    with pytest.raises(ValueError, match="fit 'temperature': samples: expected 1 or more, found 0"):
         FITS.build({"name": "temperature", "samples": 0})
 
 

@@ -139,7 +139,7 @@ def test_a_chain_begins_at_the_mode_in_the_prior_or_at_the_initial_network():
         chains = replace(HMC, **options).start(model, data, small.streams(R))
         position = {k: v for k, v in chains.parameters.items() if not k.startswith("likelihood/")}
         target = chains._target(chains.now)
-        return position, chains.sampler.place(position, target, small.streams(R)), target
+        return position, chains.procedure.place(position, target, small.streams(R)), target
 
     initial, position, target = placed(map_steps=1000)
     features = torch.cat([data.x, torch.ones(R, 12, 1, dtype=torch.float64)], 2)
@@ -211,8 +211,11 @@ def test_chains_that_diverge_fail_with_the_cause():
     ("options", "message"),
     [
         ({"start_at": "nowhere"}, "start_at 'nowhere' is not known; known: initial, map, prior"),
-        ({"leapfrogs": 0}, "expected leapfrogs 1 or more"),
-        ({"acceptance": 1.0}, "acceptance between 0 and 1"),
+        ({"leapfrogs": 0}, "training 'hmc': leapfrogs: expected 1 or more, found 0"),
+        ({"acceptance": 1.0}, "training 'hmc': acceptance: expected above 0 and below 1, found 1.0"),
+        ({"samples": 0}, "training 'hmc': samples: expected 1 or more, found 0"),
+        ({"thinning": 0}, "training 'hmc': thinning: expected 1 or more, found 0"),
+        ({"warmup": -1}, "training 'hmc': warmup: expected 0 or more, found -1"),
     ],
 )
 def test_wrong_options_are_named(options, message):

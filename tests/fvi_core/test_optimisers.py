@@ -162,7 +162,7 @@ def test_one_cycle_of_a_single_step_and_a_bad_rise():
     assert state.lr.tolist() == [0.1]
     SCHEDULES.build({"name": "one_cycle"}).before_step(state, 0, 1, 0.1)
     assert torch.isfinite(state.lr).all()
-    with pytest.raises(ValueError, match="expected rise between 0 and 1, found 1.5"):
+    with pytest.raises(ValueError, match="rise: expected 0 or more and 1 or less, found 1.5"):
         SCHEDULES.build({"name": "one_cycle", "rise": 1.5})
 
 

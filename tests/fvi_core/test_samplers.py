@@ -144,12 +144,6 @@ WRONG = {
         ValueError,
         "moves weights alone; give likelihood 'gaussian' learned",
     ),
-    "no samples": (
-        {},
-        {"samples": 0},
-        ValueError,
-        "'metropolis': expected samples and thinning 1 or more .* found 0, 10 and 100",
-    ),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fvi_core.spelling import alike, check_known, nearest
+from fvi_core.spelling import alike, check_known, check_limits, nearest
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,20 @@ def test_a_value_that_is_not_known_is_named_with_its_place_and_the_nearest():
     check_known("network 'cnn': norm", "batch", ("none", "batch"))
     with pytest.raises(ValueError, match="^network 'cnn': norm 'bach' is not known; did you mean 'batch'"):
         check_known("network 'cnn': norm", "bach", ("none", "batch"))
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "outside", "expected"),
+    [
+        ({"least": 1}, (1, 7.5), (0.99, float("nan")), "1 or more"),
+        ({"above": 0}, (1e-9,), (0,), "above 0"),
+        ({"least": 0, "below": 1}, (0, 0.99), (-0.1, 1), "0 or more and below 1"),
+        ({"above": 0, "most": 1}, (0.5, 1), (0, 1.1), "above 0 and 1 or less"),
+    ],
+)
+def test_a_number_beyond_its_limits_is_named_with_its_place(limits, inside, outside, expected):
+    for value in inside:
+        check_limits("family 'swag': start", value, **limits)
+    for value in outside:
+        with pytest.raises(ValueError, match=f"^family 'swag': start: expected {expected}, found {value}$"):
+            check_limits("family 'swag': start", value, **limits)

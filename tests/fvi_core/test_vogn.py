@@ -236,7 +236,7 @@ def test_replicas_are_their_own_and_training_goes_on_where_it_was_saved():
         ({"family": {"name": "mean_field", "layers": "last"}}, {}, "moves all layers by one weight"),
         ({"likelihood": {"name": "gaussian"}}, {}, "give likelihood 'gaussian' learned False"),
         ({"network": {"name": "vector_field", "hidden": [3]}}, {"outputs": 2}, "needs linear and convolutional layers"),
-        ({}, {"newest": 0.0}, "expected newest in"),
+        ({}, {"newest": 0.0}, "newest: expected above 0 and 1 or less, found 0.0"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(parts, options, said):

@@ -71,7 +71,7 @@ class TestTiedWeightKL(DivergenceContract):
         assert all(g.any() == k.startswith("log_var/") for k, g in zip(parameters, gradients, strict=True))
 
     def test_a_gain_of_zero_is_refused(self):
-        with pytest.raises(ValueError, match="gain must be above 0"):
+        with pytest.raises(ValueError, match="gain: expected above 0, found 0.0"):
             DIVERGENCES.build({**self.spec, "gain": 0.0})
 
 

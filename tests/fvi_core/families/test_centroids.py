@@ -85,7 +85,7 @@ class TestCentroids(FamilyContract):
             Trainer(model, options, small.training_data(R, 8), small.streams(R))
 
     def test_values_out_of_range_are_named(self):
-        with pytest.raises(ValueError, match="family 'centroids': expected size 1 or more"):
+        with pytest.raises(ValueError, match="family 'centroids': decay: expected 0 or more and below 1, found 1.0"):
             FAMILIES.build({**SPEC, "decay": 1.0})
 
 

@@ -230,8 +230,11 @@ def test_robust_max_of_two_classes_is_the_normal_distribution_function():
 
 
 def test_robust_max_checks_its_options_and_names_families_that_cannot_train_on_it():
-    for wrong in ({"epsilon": 0.0}, {"points": 0}):
-        with pytest.raises(ValueError, match="'robust_max': expected epsilon between 0 and 1"):
+    for wrong, said in (
+        ({"epsilon": 0.0}, "epsilon: expected above 0 and below 1"),
+        ({"points": 0}, "points: expected 1"),
+    ):
+        with pytest.raises(ValueError, match=f"'robust_max': {said}"):
             LIKELIHOODS.build({"name": "robust_max", **wrong})
     model, data = (
         small.model({"family": {"name": "mean_field"}, "likelihood": {"name": "robust_max"}}, 3),

@@ -164,7 +164,7 @@ def test_of_classes_a_power_of_a_single_draw_has_no_effect_and_says_so(outputs, 
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(ValueError, match="expected draws 2 or more and std_init above 0, found 1 and 0.1"):
+    with pytest.raises(ValueError, match="'implicit_process': draws: expected 2 or more, found 1"):
         small.model({**VIP, "family": {"name": "implicit_process", "draws": 1}})
     with pytest.raises(ValueError, match="alpha must be 0 or more, found -1"):
         small.model({**VIP, "weight": {"alpha": -1}})

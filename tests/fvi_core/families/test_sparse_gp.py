@@ -40,8 +40,12 @@ class TestSparseGP(FamilyContract):
         torch.testing.assert_close(centred @ centred.mT / 20000, covariance, rtol=0.05, atol=0.03)
 
     def test_options_are_checked(self):
-        for wrong in ({"points": 0}, {"jitter": -1.0}, {"draws": "both"}):
-            with pytest.raises(ValueError, match="'sparse_gp': expected points 1 or more"):
+        for wrong, said in (
+            ({"points": 0}, "points: expected 1 or more, found 0"),
+            ({"jitter": -1.0}, "jitter: expected 0 or more, found -1.0"),
+            ({"draws": "both"}, "draws 'both' is not known; known: joint, marginal"),
+        ):
+            with pytest.raises(ValueError, match=f"'sparse_gp': {said}"):
                 FAMILIES.build(SPEC | wrong)
         with pytest.raises(
             ValueError, match="'sparse_gp': expected a kernel of numbers, found 'helmholtz', of vectors"
