@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any
 
 from fvi_core.spelling import check_limits, nearest
 
 __all__ = ["REGISTRIES", "PartSpec", "Registry", "UnknownPart", "checked", "later", "nested"]
 
 
-class Part(Protocol):
-    """Dataclass that a registry has named."""
-
-    name: ClassVar[str]
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
-
-
 PartSpec = dict[str, Any]
 """Part in a configuration: its name and hyper-parameters, which its class declares."""
-T = TypeVar("T", bound=Part)
 
 
 class UnknownPart(ValueError):
@@ -31,7 +23,7 @@ class UnknownPart(ValueError):
     """
 
 
-class Registry(Generic[T]):
+class Registry:
     """Parts of one kind (families, divergences, ...), each a dataclass registered under a name.
 
     >>> sorted(Registry("shape").classes)
@@ -40,7 +32,7 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str):
         self.kind = kind
-        self.classes: dict[str, type[T]] = {}
+        self.classes: dict[str, Any] = {}
 
     def register(self, name: str):
         """Class decorator that adds a dataclass under ``name``.
@@ -54,7 +46,7 @@ class Registry(Generic[T]):
         'square'
         """
 
-        def add(cls: type[T]) -> type[T]:
+        def add(cls: Any) -> Any:
             if name in self.classes:
                 raise ValueError(f"{self.kind} {name!r} is registered twice: {self.classes[name]} and {cls}")
             self.classes[name] = cls
@@ -63,7 +55,7 @@ class Registry(Generic[T]):
 
         return add
 
-    def build(self, spec: PartSpec) -> T:
+    def build(self, spec: PartSpec) -> Any:
         """Build the part that ``{"name": ..., **hyper-parameters}`` describes. Raises :class:`UnknownPart`, and
         ValueError for a hyper-parameter beyond its limits.
 

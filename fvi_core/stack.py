@@ -86,7 +86,7 @@ class State:
 
     def saved(self) -> SavedState:
         """Return the state as tensors, numbers, lists and dicts only; nothing is copied."""
-        return {each.name: _saved(getattr(self, each.name)) for each in fields(self)}
+        return _saved(self)
 
     def restored(self, saved: SavedState) -> Self:
         """Return this initial state updated from the result of :meth:`saved`, which is copied."""
@@ -308,21 +308,11 @@ def named_streams(*purposes: str) -> dict[str, str]:
 
 def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:
     """Cut a value of a state down to the replicas at the indices ``kept``, also given as the tensor ``index``."""
-    if isinstance(value, Tensor):
-        return value.detach()[index]
-    if isinstance(value, Streams):
-        return value.subset(kept)
-    return _each(value, lambda each: subset_of(each, kept, index))
+    return _mapped(value, lambda each: each.subset(kept) if isinstance(each, Streams) else each.detach()[index])
 
 
 def _saved(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach()
-    if isinstance(value, Streams):
-        return value.state()
-    if is_dataclass(value):
-        return {each.name: _saved(getattr(value, each.name)) for each in fields(value)}
-    return _each(value, _saved)
+    return _mapped(value, lambda each: each.state() if isinstance(each, Streams) else each.detach(), plain=True)
 
 
 def _restored(value: Any, saved: Any, device: torch.device) -> Any:
@@ -339,17 +329,18 @@ def _restored(value: Any, saved: Any, device: torch.device) -> Any:
 
 def _copied(value: Any, device: torch.device) -> Any:
     """Return a deep copy with its tensors on the device."""
-    return (
-        value.to(device, copy=True) if isinstance(value, Tensor) else _each(value, lambda each: _copied(each, device))
-    )
+    return _mapped(value, lambda each: each.to(device, copy=True))
 
 
-def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Apply ``change`` to each value of a dict, list or dataclass; return any other value as it is."""
+def _mapped(value: Any, change: Callable[[Any], Any], plain: bool = False) -> Any:
+    """Change every tensor and every stream in dicts, lists and dataclasses; ``plain``: dataclasses become dicts."""
+    if isinstance(value, Tensor | Streams):
+        return change(value)
     if isinstance(value, dict):
-        return {name: change(each) for name, each in value.items()}
+        return {name: _mapped(each, change, plain) for name, each in value.items()}
     if isinstance(value, list):
-        return [change(each) for each in value]
+        return [_mapped(each, change, plain) for each in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{each.name: change(getattr(value, each.name)) for each in fields(value)})
+        held = {each.name: _mapped(getattr(value, each.name), change, plain) for each in fields(value)}
+        return held if plain else replace(value, **held)
     return value
