@@ -12,10 +12,9 @@ from torch import Tensor
 
 from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
-from fvi_core.data import Batch, TrainingData, take
+from fvi_core.data import Augmentation, Batch, TrainingData, take
 from fvi_core.graphs import Graphs
 from fvi_core.held import Held, trained_names, where
-from fvi_core.images import Augmentation
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import OptimiserState, ScheduleState

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from fvi_core.curvature import BLOCK, Gradient, from_matrix, record, weights
-from fvi_core.data import Batch, TrainingData
+from fvi_core.data import Augmentation, Batch, TrainingData
 from fvi_core.families.base import NotSupported
 from fvi_core.families.mean_field import LOG_VAR, MEAN, MeanField
 from fvi_core.held import Held
-from fvi_core.images import Augmentation
 from fvi_core.networks import BatchNorm, Conv2d, Linear, Network, Parameters
 from fvi_core.objective import Model
 from fvi_core.priors.base import Prior

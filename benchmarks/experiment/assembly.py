@@ -16,8 +16,7 @@ from benchmarks.records.hyperparameters import context_pools, sources
 from benchmarks.shapes import PartsConfig, RunConfig, TrainingConfig
 from datasets import Split
 from fvi_core import interface
-from fvi_core.data import TrainingData
-from fvi_core.images import Scale
+from fvi_core.data import Scale, TrainingData
 from fvi_core.methods import catalogue
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model

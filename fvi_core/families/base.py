@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from fvi_core.blocks import evaluate, rows_at_once
-from fvi_core.data import TrainingData, TrainingSet
+from fvi_core.data import Scale, TrainingData, TrainingSet
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.held import Held, only_buffers
-from fvi_core.images import Scale
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import BatchNorm, Network, Parameters, ParametricLayer
 from fvi_core.products import product

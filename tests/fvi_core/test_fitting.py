@@ -9,11 +9,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
 from fvi_core.blocks import rows_at_once
-from fvi_core.data import TrainingData
+from fvi_core.data import Scale, TrainingData
 from fvi_core.families.base import Family, FitData, NotSupported
 from fvi_core.fits.temperature import golden_section
 from fvi_core.held import Held
-from fvi_core.images import Scale
 from fvi_core.likelihoods import Gaussian
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small

@@ -10,9 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fvi_core import graphs
-from fvi_core.data import TrainingData
+from fvi_core.data import Scale, TrainingData
 from fvi_core.graphs import WARM_UP, CaptureFailed
-from fvi_core.images import Scale
 from fvi_core.likelihoods import Categorical
 from fvi_core.optimisers import Moments
 from fvi_core.training import Trainer, Training

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from fvi_core.data import TrainingData
-from fvi_core.images import Augmentation, Scale, crop
+from fvi_core.data import Augmentation, Scale, TrainingData, crop
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 

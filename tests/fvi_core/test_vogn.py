@@ -7,9 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fvi_core.data import TrainingData
+from fvi_core.data import Augmentation, TrainingData
 from fvi_core.families.base import NotSupported
-from fvi_core.images import Augmentation
 from fvi_core.registry import TRAININGS
 from fvi_core.stack import FUNCTIONS_LABEL
 from fvi_core.vogn import example_gradients, means
