@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fvi_core import plugins
-from fvi_core.methods.method import PARTS, Method, Parts, fitted_name
+from fvi_core.methods.method import PARTS, Method, fitted_name  # noqa: F401  (also for the rooms that read rows)
 from fvi_core.methods.rows import ROWS
 from fvi_core.spelling import nearest
 
-__all__ = ["PARTS", "Method", "Parts", "UnknownMethod", "add", "catalogue", "fitted_name", "get"]
+__all__ = ["Method", "UnknownMethod", "add", "catalogue", "get"]
 
 
 class UnknownMethod(KeyError):

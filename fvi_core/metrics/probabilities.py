@@ -39,5 +39,9 @@ def entropy(p: np.ndarray) -> np.ndarray:
 
 
 def smooth(probabilities: Values, amount: float = 1e-4) -> Values:
-    """(1 - amount) p + amount / K over the last axis of K classes, so that log p is finite (dirichlet2022 App. F)."""
+    """(1 - amount) p + amount / K over the last axis of K classes, so that log p is finite (dirichlet2022 App. F).
+
+    >>> smooth(np.array([0.0, 1.0]), amount=0.5)
+    array([0.25, 0.75])
+    """
     return (1 - amount) * probabilities + amount / probabilities.shape[-1]
