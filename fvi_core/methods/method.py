@@ -42,7 +42,7 @@ class Method:
     def parts(self) -> Parts:
         """Return the four parts and the weight as a new plain dict.
 
-        >>> get("MAP").parts()["divergence"]
+        >>> fvi.methods.get("MAP").parts()["divergence"]
         {'name': 'weight_penalty'}
         """
         return copy.deepcopy({name: getattr(self, name) for name in PARTS})
@@ -50,7 +50,7 @@ class Method:
     def own_parts(self) -> Parts:
         """Return the method's own likelihood and training, which tables choose otherwise, as a new plain dict.
 
-        >>> get("MAP").own_parts()
+        >>> fvi.methods.get("MAP").own_parts()
         {}
         """
         own = {"likelihood": self.likelihood, "training": self.training}
