@@ -69,12 +69,13 @@ class Registry:
         if name not in self.classes:
             raise UnknownPart(f"{self.kind} {name!r} is not known; {nearest(name, self.classes)}")
         cls = self.classes[name]
-        known = [field.name for field in dataclasses.fields(cls)]
+        fields = dataclasses.fields(cls)
+        known = [field.name for field in fields]
         for key in hyper:
             if key not in known:
                 raise UnknownPart(f"{self.kind} {name!r} has no hyper-parameter {key!r}; {nearest(key, known)}")
         part = cls(**hyper)
-        for field in dataclasses.fields(cls):
+        for field in fields:
             if limits := field.metadata.get("limits"):
                 check_limits(f"{self.kind} {name!r}: {field.name}", getattr(part, field.name), **limits)
         return part

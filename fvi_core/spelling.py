@@ -35,10 +35,10 @@ def check_limits(
     """
     if among:
         check_known(place, value, among)
-    limits = {"{} or more": least, "above {}": above, "{} or less": most, "below {}": below}
-    expected = " and ".join(words.format(limit) for words, limit in limits.items() if limit is not None)
-    fits = (least is None or value >= least) and (above is None or value > above)
-    if not (fits and (most is None or value <= most) and (below is None or value < below)):
+    enough = (least is None or value >= least) and (above is None or value > above)
+    if not (enough and (most is None or value <= most) and (below is None or value < below)):
+        limits = {"{} or more": least, "above {}": above, "{} or less": most, "below {}": below}
+        expected = " and ".join(words.format(limit) for words, limit in limits.items() if limit is not None)
         raise ValueError(f"{place}: expected {expected}, found {value}")
 
 
