@@ -244,9 +244,8 @@ def _rows(layer: ParametricLayer, a: Tensor, delta: Tensor, at: Parameters, std:
         return [(j * std[name].unsqueeze(1)).flatten(2) for name, j in layer.jacobian(a, delta, at).items()]
     weight, bias = std[f"{layer.name}.weight"], std.get(f"{layer.name}.bias")
     if isinstance(layer, Conv2d):
-        a = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride).unflatten(
-            0, a.shape[:2]
-        )
+        windows = F.unfold(a.flatten(0, 1), layer.kernel, padding=layer.padding, stride=layer.stride)
+        a = windows.unflatten(0, a.shape[:2])
         delta = delta.flatten(-2)
         jacobian = torch.matmul(a, delta.transpose(-1, -2))  # [R, N, in k k, out]
         rows = [(jacobian * weight.flatten(2).transpose(-1, -2).unsqueeze(1)).flatten(-2)]

@@ -166,15 +166,11 @@ def root_trace(r: Tensor, k: Tensor) -> Tensor:
     equal points and as small as the rank of k.
     """
     s, b = k.shape[-2:]
-    return (
-        torch.stack(
-            [
-                torch.stack([_root_trace(each, *_halves(prior)) for each in own])
-                for own, prior in zip(r, k.detach(), strict=True)
-            ]
-        )
-        / (s * b) ** 0.5
-    )
+    found = [
+        torch.stack([_root_trace(each, *_halves(prior)) for each in own])
+        for own, prior in zip(r, k.detach(), strict=True)
+    ]
+    return torch.stack(found) / (s * b) ** 0.5
 
 
 def _halves(k: Tensor) -> tuple[Tensor, Tensor]:

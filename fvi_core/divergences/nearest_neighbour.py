@@ -73,9 +73,8 @@ def image_kl(image: AffineImage, p: Tensor, k: int = 1) -> Tensor:
         inner = torch.matmul(moved, image.coordinates.transpose(-1, -2))
         own = nearest_index(inner, inner.diagonal(dim1=-2, dim2=-1), k, itself=True)
         transposed = p.transpose(-1, -2)
-        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + product(
-            image.offset.unsqueeze(-2), transposed
-        )
+        shift = product(image.offset.unsqueeze(-2), transposed)
+        inner = torch.matmul(image.coordinates, torch.matmul(image.matrix, transposed)) + shift
         other = nearest_index(inner, p.square().sum(-1), k)
     return _kl_from_distances(selected_distance(q, q, own), selected_distance(q, p, other), q.shape[-1], p.shape[-2])
 
@@ -133,9 +132,8 @@ class NearestNeighbourKL(Divergence):
             context = step.sample_context()
             q = step.family.functions(network, step.parameters, self.samples, step.streams)(context).flatten(2)
             with torch.no_grad():
-                p = step.prior.functions(network, step.prior_parameters, self.samples, step.prior_streams)(
-                    context
-                ).flatten(2)
+                drawn = step.prior.functions(network, step.prior_parameters, self.samples, step.prior_streams)
+                p = drawn(context).flatten(2)
         self._check(q.shape[1], step)
         return nearest_neighbour_kl(q, p, self.k)
 

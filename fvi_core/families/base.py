@@ -50,16 +50,12 @@ class Family:
     name: ClassVar[str]
     pointwise: ClassVar[bool] = True  # values at some inputs need no values at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
+    reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
 
     @property
     def draws_networks(self) -> bool:
         """Whether :meth:`functions` returns :class:`DrawnNetworks`."""
         return type(self).functions is Family.functions
-
-    @property
-    def reads_numbers(self) -> bool:
-        """Whether each training step reads numbers from the device (see :mod:`fvi_core.graphs`)."""
-        return False
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         """Return initial variational parameters, one draw for each replica, and the network's buffers."""

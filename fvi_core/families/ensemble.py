@@ -29,7 +29,7 @@ class Ensemble(Family):
     joint: bool = False
 
     @property
-    def reads_numbers(self) -> bool:
+    def reads_numbers(self) -> bool:  # type: ignore[override]  # the kind of ensemble decides
         return self.joint  # the seeds of its members' draws
 
     def independent(self) -> tuple[Family, int]:

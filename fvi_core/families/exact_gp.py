@@ -34,8 +34,7 @@ class ExactGP(Family):
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        features = network.n_features
-        made = KERNELS.build(self.kernel).init(len(streams), features)
+        made = KERNELS.build(self.kernel).init(len(streams), network.n_features)
         return {name: value.to(streams.device) for name, value in made.items()}
 
     def log_evidence(self, held: Held, likelihood: Likelihood, x: Tensor, y: Tensor) -> Tensor:

@@ -44,6 +44,5 @@ class Hypernetwork(Family):
         return AffineImage(h, parameters[f"generator{last}.weight"], parameters[f"generator{last}.bias"])
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
-        return network.unflatten(self.affine_image(network, parameters, samples, streams).points()) | buffers_of(
-            parameters
-        )
+        drawn = self.affine_image(network, parameters, samples, streams).points()
+        return network.unflatten(drawn) | buffers_of(parameters)

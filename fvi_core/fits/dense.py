@@ -47,9 +47,8 @@ class Dense(Posterior):
         return {"index": index, CURVATURE: total}
 
     def eigenvalues(self, curvature: Tensors) -> Tensor:
-        return torch.linalg.eigvalsh(curvature[CURVATURE]).clamp_min(
-            0
-        )  # eigenvalues of a Gram matrix below 0 are rounding
+        # eigenvalues of a Gram matrix below 0 are rounding
+        return torch.linalg.eigvalsh(curvature[CURVATURE]).clamp_min(0)
 
     def chosen(self, flat: Tensor, curvature: Tensors) -> Tensor:
         return flat[curvature["index"]]

@@ -55,9 +55,8 @@ def _check_shared(method: Method, base: Method | None) -> None:
         raise ValueError(
             f"{where}: expected a fit part, and a method of the catalogue that has none and is trained itself"
         )
-    if replace(method, name=base.name, description="", paper="", fit=None, aliases=(), trained_as=None) != replace(
-        base, description="", paper="", aliases=()
-    ):
+    trained = replace(method, name=base.name, description="", paper="", fit=None, aliases=(), trained_as=None)
+    if trained != replace(base, description="", paper="", aliases=()):
         raise ValueError(f"{where}: expected the same parts but for fit, found others")
     if method.name != fitted_name(base.name, method.fit):
         raise ValueError(f"{where}: expected the name {fitted_name(base.name, method.fit)!r}")

@@ -252,10 +252,9 @@ class ModuleNetwork(Network):
             noise = torch.rand((replicas, 2, *value.shape), generator=generator, dtype=value.dtype)
             at[name] = value * (0.9 + 0.2 * noise) + (0.02 * (noise - 0.5) if name in self.shapes else 0)
         found = self(at, given)
-        if (
-            isinstance(self.layers[0], Body) and self.layers[0].repeated
-        ):  # its gradients would be those of several layers
-            raise UnfitModule(f"submodules {', '.join(self.layers[0].repeated)} are called more than once in a pass")
+        repeated = getattr(self.layers[0], "repeated", None)
+        if repeated:  # its gradients would be those of several layers
+            raise UnfitModule(f"submodules {', '.join(repeated)} are called more than once in a pass")
         for r in range(replicas):
             for s in range(2):
                 inputs = given[r] if self.tokens is None else given[r].to(self.tokens)
