@@ -127,12 +127,13 @@ class VectorField:
     """
 
     hidden: list[int]
-    activation: str = checked("tanh", among=SLOPES)
+    activation: str = "tanh"
     field: str = checked("helmholtz", among=FIELDS)
 
     def __post_init__(self):
-        if not self.hidden:
-            raise ValueError("network 'vector_field': expected a hidden layer or more, found none")
+        if self.activation not in SLOPES or not self.hidden:
+            expected = f"one of {', '.join(SLOPES)}, and a hidden layer or more"
+            raise ValueError(f"network 'vector_field': expected {expected}, found {self.activation!r}, {self.hidden}")
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
         plane = " of 2" if self.field != "curl_free" else ""

@@ -104,8 +104,11 @@ def test_moments_are_those_of_the_jacobian(field, covariance):
 def test_options_and_shapes_are_checked():
     for wrong, told in (
         ({"field": "curlfree"}, "field 'curlfree' is not known; did you mean 'curl_free'"),
-        ({"activation": "relu"}, "activation 'relu' is not known; known: gelu, sigmoid, softplus, tanh"),
-        ({"hidden": []}, "expected a hidden layer or more, found none"),
+        (
+            {"activation": "relu"},
+            "expected one of tanh, sigmoid, softplus, gelu, and a hidden layer or more, found 'relu'",
+        ),
+        ({"hidden": []}, "and a hidden layer or more"),
     ):
         with pytest.raises(ValueError, match=told):
             NETWORKS.build(FIELD | wrong)
