@@ -45,7 +45,7 @@ def test_an_exponential_scale_starts_where_it_is_told_and_moves_by_the_logarithm
         likelihood.noise_std(moved) - 0.1, 0.2 * torch.full((2,), 1.0, dtype=torch.float64).exp()
     )
     with pytest.raises(ValueError, match="scale 'log' is not known; known: exp, softplus"):
-        Gaussian(scale="log")
+        LIKELIHOODS.build({"name": "gaussian", "scale": "log"})
 
 
 @pytest.mark.parametrize("scale", ["softplus", "exp"])
@@ -198,4 +198,4 @@ def test_weighted_classes_count_alike():
         torch.testing.assert_close(term[r], -torch.stack(each).mean())
     assert torch.equal(Categorical().data_term({}, f, y), Categorical().log_prob({}, f, y).mean((1, 2)))
     with pytest.raises(ValueError, match="likelihood 'categorical': class_weights 'batches' is not known.*'batch'"):
-        Categorical(class_weights="batches")
+        LIKELIHOODS.build({"name": "categorical", "class_weights": "batches"})
