@@ -95,7 +95,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         took = progress.duration(verify.estimate(chosen))
         print(
             f"{len(chosen)} records (--seed {seed}) of the {short} whose training took at most {minutes:g} min, "
-            f"of {every} in all; their trainings took {took} on one core each"
+            f"of {every} that are not retired; their trainings took {took} on one core each"
         )
         found = list(verify.make_again(chosen, store, Workers(workers), suite, progress.display()))
         print(comparison_text(found))

@@ -22,6 +22,7 @@ from benchmarks.sweep import runner
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
+from benchmarks.tables.manifest import RETIRED, read_retired
 
 ROUNDING = 1e-9  # relative differences up to this come from the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
@@ -58,12 +59,19 @@ def _machine(about: Mapping[str, Any]) -> str:
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int]:
     """Draw random records among those trained within so many minutes; return them, their pool's size, and that of all.
 
-    Raises UsageError if there is none.
+    Retired records are left out: what they were made with, as a scheme of splits, may be gone. Raises UsageError if
+    there is none.
     """
     if n < 1:
         raise UsageError(f"N is {n}, expected 1 or more")
-    every = [record for record in store.records(curves=False) if not isinstance(record, RecordError)]
-    every = [record for record in every if not is_brought(record["config"])]  # external predictions have no training
+    retired = read_retired(store.root / RETIRED)
+    every = [
+        record
+        for record in store.records(curves=False)
+        if not isinstance(record, RecordError)
+        and not is_brought(record["config"])  # external predictions have no training
+        and store.file(record["config"]).removesuffix(".json") not in retired
+    ]
     short = [record for record in every if _seconds(record) <= 60 * minutes]
     if not short:
         raise UsageError(f"{store.root}: no record whose training took at most {minutes:g} min, among {len(every)}")

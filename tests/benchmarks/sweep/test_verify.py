@@ -12,6 +12,7 @@ from benchmarks.commands import upkeep
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
 from benchmarks.sweep import verify
+from benchmarks.tables import manifest
 from tests.benchmarks import fakes
 
 
@@ -131,6 +132,13 @@ def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
         verify.sample(store, 3, 0.0, seed=4)
     with pytest.raises(UsageError, match="N is 0"):
         verify.sample(store, 0, 5.0, seed=4)
+
+
+def test_the_sample_has_no_retired_record_whose_recipe_may_have_gone(store):
+    config = fakes.config(2)
+    manifest.write_retired({store.file(config).removesuffix(".json"): "another recipe"}, store.root / manifest.RETIRED)
+    chosen, short, every = verify.sample(store, 5, 5.0, seed=4)
+    assert (short, every) == (4, 4) and {one["config"]["seed"] for one in chosen} == {0, 1, 3, 4}
 
 
 def test_what_is_made_again_may_be_kept(store):
