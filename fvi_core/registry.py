@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from fvi_core.spelling import check_limits, nearest
@@ -98,9 +99,9 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def checked(default: Any, **limits: Any) -> Any:
-    """Declare a hyper-parameter with limits, which :meth:`Registry.build` checks: ``among`` names, or a number that is
-    ``least`` or more, ``above``, ``most`` or less, ``below`` another.
+def checked(default: Any, among: Iterable[str] = (), **limits: float) -> Any:
+    """Declare a hyper-parameter with limits: ``among`` these names, or a number that is ``least`` or more, ``above``,
+    ``most`` or less, ``below`` another. :meth:`Registry.build` checks them.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Square:
@@ -108,10 +109,10 @@ def checked(default: Any, **limits: Any) -> Any:
     >>> Square()
     Square(side=1.0)
     """
-    return dataclasses.field(default=default, metadata={"limits": limits})
+    return dataclasses.field(default=default, metadata=_limits(among, limits))
 
 
-def later(default: Any, **limits: Any) -> Any:
+def later(default: Any, among: Iterable[str] = (), **limits: float) -> Any:
     """Declare a hyper-parameter added when records of the part existed; the default reproduces these records.
 
     A configuration holds it only if it differs from the default, so that existing records keep their keys; the default
@@ -123,7 +124,11 @@ def later(default: Any, **limits: Any) -> Any:
     >>> Square()
     Square(colour='black')
     """
-    return dataclasses.field(default=default, metadata={"later": True, "limits": limits})
+    return dataclasses.field(default=default, metadata={"later": True, **_limits(among, limits)})
+
+
+def _limits(among: Iterable[str], limits: dict[str, float]) -> dict[str, Any]:
+    return {"limits": limits | ({"among": tuple(among)} if among else {})}
 
 
 REGISTRIES: dict[str, Registry] = {}

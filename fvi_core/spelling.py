@@ -1,9 +1,17 @@
-"""Suggestions for unknown names. Every room may import this module, and it loads nothing."""
+"""Suggestions for unknown names, and limits of values. Every room may import this module, and it loads nothing."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
+
+LIMITS = {
+    "least": ("{} or more", operator.ge),
+    "above": ("above {}", operator.gt),
+    "most": ("{} or less", operator.le),
+    "below": ("below {}", operator.lt),
+}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -21,25 +29,19 @@ def check_known(place: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{place} {value!r} is not known; {nearest(str(value), values)}")
 
 
-def check_limits(
-    place: str,
-    value: Any,
-    among: Iterable[str] = (),
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-) -> None:
-    """Raise ValueError for a value that is not among the known ones, or a number beyond a limit; ``place`` as in
-    :func:`check_known`.
+def check_limits(place: str, value: Any, among: Iterable[str] = (), **limits: float) -> None:
+    """Raise ValueError for a value that is not among the known ones, or a number beyond a limit ("least", "above",
+    "most", "below"); ``place`` as in :func:`check_known`.
     """
     if among:
         check_known(place, value, among)
-    enough = (least is None or value >= least) and (above is None or value > above)
-    if not (enough and (most is None or value <= most) and (below is None or value < below)):
-        limits = {"{} or more": least, "above {}": above, "{} or less": most, "below {}": below}
-        expected = " and ".join(words.format(limit) for words, limit in limits.items() if limit is not None)
-        raise ValueError(f"{place}: expected {expected}, found {value}")
+    elif not isinstance(value, int | float) or not all(LIMITS[name][1](value, limit) for name, limit in limits.items()):
+        raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
+
+
+def limits_in_words(among: Iterable[str] = (), **limits: float) -> str:
+    """Return the limits of :func:`check_limits` in words: "full or diagonal", "0 or more and below 1"."""
+    return " or ".join(among) or " and ".join(LIMITS[name][0].format(limit) for name, limit in limits.items())
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

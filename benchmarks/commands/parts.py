@@ -21,6 +21,7 @@ from benchmarks.records.hyperparameters import (
 )
 from fvi_core import plugins
 from fvi_core.registry import REGISTRIES
+from fvi_core.spelling import limits_in_words
 
 
 def text(kind: str | None = None, name: str | None = None) -> str:
@@ -55,6 +56,7 @@ def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
             name,
             entry["type"] + (f" (a {entry['of']})" if entry.get("of") in REGISTRIES else ""),
             json.dumps(entry["default"]) if "default" in entry else "has to be given",
+            limits_in_words(**entry.get("limits", {})),
         )
         for name, entry in fields.items()
     ]

@@ -22,7 +22,7 @@ from benchmarks.suite import resolve as imported
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
 from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart
-from fvi_core.spelling import nearest
+from fvi_core.spelling import check_limits, nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
 FITTING = ("family", "divergence", "prior")
@@ -34,8 +34,8 @@ NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
 
 Known = dict[str, dict[str, dict[str, Any]]]
-"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), and whether
-it is a "later" one."""
+"""Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), "limits",
+and whether it is a "later" one."""
 
 
 def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConfig:
@@ -45,7 +45,8 @@ def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConf
     A hyper-parameter added after records existed (:func:`~fvi_core.registry.later`) is left out where it has its
     default.
 
-    Raises :class:`~fvi_core.registry.UnknownPart` for a missing or unknown part, hyper-parameter or value.
+    Raises :class:`~fvi_core.registry.UnknownPart` for a missing or unknown part, hyper-parameter or value, and
+    ValueError for a value beyond its limits.
     """
     plugins.load()
     unknown = set(parts) - set(PARTS)
@@ -123,7 +124,7 @@ def look() -> Known:
 
 
 def describe(cls: type) -> dict[str, dict[str, Any]]:
-    """Return the hyper-parameters of a dataclass: type, default (none: required), and the kind of part it holds."""
+    """Return the hyper-parameters of a dataclass: type, default (none: required), the kind of part it holds, limits."""
     found = {}
     for field in dataclasses.fields(cls):
         kind = field.type
@@ -137,6 +138,8 @@ def describe(cls: type) -> dict[str, dict[str, Any]]:
             entry["of"] = of.kind if isinstance(of, registry.Registry) else f"{of.__module__}:{of.__qualname__}"
         if field.metadata.get("later"):
             entry["later"] = True
+        if limits := field.metadata.get("limits"):
+            entry["limits"] = limits
         found[field.name] = entry
     return found
 
@@ -182,6 +185,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
         else:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
+        if "limits" in entry:
+            check_limits(place, value, **entry["limits"])
         found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
         if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
             del found[key]

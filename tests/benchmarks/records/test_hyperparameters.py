@@ -77,6 +77,18 @@ def test_what_is_wrong_is_named(what):
         resolve(PARTS_OF_A_RUN | change)
 
 
+@pytest.mark.parametrize(("change", "message"), [
+    ({"family": {"name": "dropout", "rate": 1.0}}, "family.rate: expected 0 or more and below 1, found 1.0"),
+    ({"divergence": {"name": "gaussian_kl", "covariance": "ful"}},
+     "divergence.covariance 'ful' is not known; did you mean 'full'"),
+    ({"family": {"name": "ensemble", "base": {"name": "dropout", "rate": "0.1"}}},
+     "family.base.rate: expected .* found '0.1'"),
+])  # fmt: skip
+def test_a_value_beyond_the_limits_of_its_part_is_refused_before_any_training(change, message):
+    with pytest.raises(ValueError, match=message):
+        resolve(PARTS_OF_A_RUN | change)
+
+
 def test_what_was_looked_up_before_is_what_the_classes_say():
     hyperparameters.known.cache_clear()
     assert known() == look()
