@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fvi_core.curvature import BLOCK, Gradient, from_matrix, record, weights
 from fvi_core.data import Augmentation, Batch, TrainingData
+from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.families.mean_field import LOG_VAR, MEAN, MeanField
 from fvi_core.held import Held
@@ -112,7 +113,7 @@ class NaturalGradient(Trainer):
             x = data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, likelihood, _ = Held.of(now.parameters)
             drawn = self.model.family.weights(network, family, self.options.samples, now.streams["functions"])
-            divergence = self._divergence(family)
+            divergence = self._divergence(family, x)
             seen: list[Parameters] = []
             found = [
                 self._replica(
@@ -166,11 +167,26 @@ class NaturalGradient(Trainer):
         moved = mean - rate.view(-1, *[1] * (mean.dim() - 1)) * now.velocity[name] / precision
         self._hold({MEAN + name: moved, LOG_VAR + name: self._log_variance(name, now.curvature[name])})
 
-    def _divergence(self, family: Parameters) -> Tensor:
-        """Term of divergence "weight_kl" in the loss, ``[R]``."""
-        model, prior = self.model, cast(Prior, self.model.prior).gaussian_weights()
-        kl = model.family.weight_kl(model.network, family, *prior, functions=None)
-        return model.weight(round(self.size), 1, 1) * kl
+    def _divergence(self, family: Parameters, x: Tensor) -> Tensor:
+        """Divergence term of the loss, ``[R]``."""
+        now, model = self.now, self.model
+        weight_kl, prior = cast(Divergence, model.divergence), cast(Prior, model.prior)
+        streams, prior_streams = now.streams["divergence"], now.streams["prior"]
+        step = Step(
+            model.network,
+            model.family,
+            family,
+            prior,
+            now.prior,
+            x,
+            round(self.size),
+            None,
+            None,
+            lambda: x,
+            streams,
+            prior_streams,
+        )
+        return model.weight(round(self.size), 1, 1) * weight_kl(step)
 
     def _prior_precision(self, name: str) -> float:
         """``tau / (N s^2)``; 0 where there is no prior."""
