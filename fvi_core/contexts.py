@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fvi_core.data import rows
 from fvi_core.random import Streams
-from fvi_core.registry import CONTEXTS, PartSpec, later, nested
+from fvi_core.registry import CONTEXTS, PartSpec, checked, later, nested
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class UniformBox(Context):
     ``low`` and ``high``, when given, replace the box by the same bounds for every feature.
     """
 
-    points: int
-    margin: float = 0.0
+    points: int = checked(least=1)
+    margin: float = checked(0.0, least=0)
     low: float | None = None
     high: float | None = None
 
@@ -78,8 +78,8 @@ class Grid(Context):
 
     low: tuple[float, ...]
     high: tuple[float, ...]
-    step: float | None = None
-    counts: tuple[int, ...] | None = later(None)
+    step: float | None = checked(None, above=0)
+    counts: tuple[int, ...] | None = later(None, least=1)
 
     def __post_init__(self) -> None:
         if (self.step is None) == (self.counts is None):
@@ -102,7 +102,7 @@ class Grid(Context):
 class TrainingBatch(Context):
     """Training batch itself, or ``points`` of it drawn without replacement."""
 
-    points: int | None = None
+    points: int | None = checked(None, least=1)
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         if self.points is None:
@@ -142,7 +142,7 @@ class RotatedBatch(Context):
 class RandomPixel(Context):
     """Every pixel copied from the same position of a random image of the batch (cinquin2024 App. C.4)."""
 
-    points: int
+    points: int = checked(least=1)
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         x = source.x.flatten(2)
@@ -158,8 +158,8 @@ class RandomMonochrome(Context):
     ``channels`` "joint": the colour of one pixel; "independent": each channel's value from another pixel.
     """
 
-    points: int
-    channels: str = "joint"
+    points: int = checked(least=1)
+    channels: str = checked("joint", among=("joint", "independent"))
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         r, b, c, h, w = source.x.shape
@@ -178,8 +178,8 @@ class UniformNoise(Context):
     C.4).
     """
 
-    points: int
-    margin: float = 0.5
+    points: int = checked(least=1)
+    margin: float = checked(0.5, least=0)
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         low, high = source.low.flatten(1).amin(1), source.high.flatten(1).amax(1)
@@ -194,8 +194,8 @@ class UniformNoise(Context):
 class Images(Context):
     """Random images of another data set: the pool of that name (rudner2022: KMNIST, CIFAR-100)."""
 
-    points: int
-    pool: str
+    points: int = checked(least=1)
+    pool: str = checked()
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         pool = source.pools[self.pool]

@@ -65,9 +65,9 @@ class HamiltonianMonteCarlo(Sampler):
     step: float = checked(0.002, above=0)
     acceptance: float = checked(0.8, above=0, below=1)
     start_at: str = checked("map", among=("map", "prior", "initial"))
-    map_steps: int = 1000
-    map_lr: float = 0.01
-    most_divergent: float = 0.05
+    map_steps: int = checked(1000, least=0)
+    map_lr: float = checked(0.01, above=0)
+    most_divergent: float = checked(0.05, least=0, most=1)
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:
         if self.start_at == "prior":

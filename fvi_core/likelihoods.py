@@ -124,18 +124,17 @@ class Gaussian(Likelihood):
     exp(rho)``, which Adam moves faster from above 1 towards 0. Raises ValueError if init_std <= min_std.
     """
 
-    init_std: float = 0.5
-    min_std: float = 0.0
+    init_std: float = checked(0.5, above=0)
+    min_std: float = checked(0.0, least=0)
     learned: bool = True
     scale: str = later("softplus", among=("softplus", "exp"))
 
     has_closed_form = True
 
     def __post_init__(self) -> None:
-        if not self.init_std > self.min_std >= 0:
+        if self.init_std <= self.min_std:
             raise ValueError(
-                f"likelihood 'gaussian': expected init_std > min_std >= 0, found init_std={self.init_std}, "
-                f"min_std={self.min_std}"
+                f"likelihood 'gaussian': expected init_std > min_std, found {self.init_std} and {self.min_std}"
             )
 
     def init(self, replicas: int, dtype: torch.dtype = torch.float32) -> Params:

@@ -100,11 +100,11 @@ def _move(parameters: list[Tensor], directions: Sequence[Tensor], lr: Tensor) ->
 class Adam(Optimiser):
     """Adam (Kingma and Ba 2015, algorithm 1) with an L2 penalty in the gradient, as ``torch.optim.Adam``."""
 
-    lr: float = 1e-3
-    weight_decay: float = 0.0
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
+    lr: float = checked(1e-3, least=0)
+    weight_decay: float = checked(0.0, least=0)
+    beta1: float = checked(0.9, least=0, below=1)
+    beta2: float = checked(0.999, least=0, below=1)
+    eps: float = checked(1e-8, least=0)
 
     def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
         return {"t": 0, "m": Moments.zeros(parameters), "v": Moments.zeros(parameters)}
@@ -136,9 +136,9 @@ class Adam(Optimiser):
 class SGD(Optimiser):
     """Stochastic gradient descent with (Nesterov) momentum and an L2 penalty, as ``torch.optim.SGD``."""
 
-    lr: float = 1e-2
-    weight_decay: float = 0.0
-    momentum: float = 0.0
+    lr: float = checked(1e-2, least=0)
+    weight_decay: float = checked(0.0, least=0)
+    momentum: float = checked(0.0, least=0, below=1)
     nesterov: bool = False
 
     def start(self, parameters: Sequence[Tensor]) -> OptimiserState:
@@ -199,10 +199,10 @@ class Plateau(Schedule):
     most ``min_lr``.
     """
 
-    factor: float = 0.7
-    patience: int = 30
-    threshold: float = 1e-4
-    min_lr: float = 1e-4
+    factor: float = checked(0.7, above=0, most=1)
+    patience: int = checked(30, least=0)
+    threshold: float = checked(1e-4, least=0)
+    min_lr: float = checked(1e-4, least=0)
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         loss = loss.double()
@@ -221,8 +221,8 @@ class Plateau(Schedule):
 class MultiStep(Schedule):
     """Multiply by ``factor`` once each of these fractions of the epochs is over."""
 
-    at: tuple[float, ...] = (0.5, 0.75)
-    factor: float = 0.1
+    at: tuple[float, ...] = checked((0.5, 0.75), least=0, most=1)
+    factor: float = checked(0.1, above=0)
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         passed = sum(epoch >= fraction * epochs for fraction in self.at)
@@ -238,13 +238,13 @@ class LinearSchedule(Schedule):
     of their two rates.
     """
 
-    final: float
-    start: float = 0.4
-    end: float = 0.72
+    final: float = checked(least=0)
+    start: float = checked(0.4, least=0, most=1)
+    end: float = checked(0.72, least=0, most=1)
 
     def __post_init__(self):
-        if not 0 <= self.start < self.end <= 1:
-            raise ValueError(f"schedule 'linear': expected 0 <= start < end <= 1, found {self.start} and {self.end}")
+        if self.start >= self.end:
+            raise ValueError(f"schedule 'linear': expected start < end, found {self.start} and {self.end}")
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         done = min(max((epoch / epochs - self.start) / (self.end - self.start), 0.0), 1.0)
@@ -256,7 +256,7 @@ class LinearSchedule(Schedule):
 class Cosine(Schedule):
     """Half a cosine from the base rate to ``final`` times it (Loshchilov and Hutter 2017), once an epoch."""
 
-    final: float = 0.0
+    final: float = checked(0.0, least=0)
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
         state.lr.fill_(base_lr * (self.final + (1 - self.final) * 0.5 * (1 + math.cos(math.pi * epoch / epochs))))
@@ -270,8 +270,8 @@ class OneCycle(Schedule):
     """
 
     rise: float = checked(0.3, least=0, most=1)
-    start: float = 0.04
-    final: float = 4e-6
+    start: float = checked(0.04, least=0)
+    final: float = checked(4e-6, least=0)
 
     def before_step(self, state: ScheduleState, step: int, steps: int, base_lr: float) -> None:
         top, last = self.rise * steps - 1, steps - 1

@@ -75,11 +75,11 @@ class Registry:
         for key in hyper:
             if key not in known:
                 raise UnknownPart(f"{self.kind} {name!r} has no hyper-parameter {key!r}; {nearest(key, known)}")
-        part = cls(**hyper)
         for field in fields:
-            if limits := field.metadata.get("limits"):
-                check_limits(f"{self.kind} {name!r}: {field.name}", getattr(part, field.name), **limits)
-        return part
+            value, limits = hyper.get(field.name, field.default), field.metadata.get("limits")
+            if limits and value is not field.default:
+                check_limits(f"{self.kind} {name!r}: {field.name}", value, **limits)
+        return cls(**hyper)
 
 
 def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
@@ -99,9 +99,10 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def checked(default: Any, among: Iterable[str] = (), **limits: float) -> Any:
+def checked(default: Any = dataclasses.MISSING, among: Iterable[str] = (), **limits: float) -> Any:
     """Declare a hyper-parameter with limits: ``among`` these names, or a number that is ``least`` or more, ``above``,
-    ``most`` or less, ``below`` another. :meth:`Registry.build` checks them.
+    ``most`` or less, ``below`` another, or None where that is the default; in a list, each. :meth:`Registry.build`
+    checks them.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Square:

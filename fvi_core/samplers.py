@@ -20,7 +20,7 @@ from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
 from fvi_core.registry import checked
-from fvi_core.stack import Procedure, ReplicaResult, SavedState, Stack, State, named_streams
+from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams
 
 Memory = dict[str, Any]
 """State of a chain besides its position (step sizes, a momentum): tensors ``[R, ...]``, in lists and dicts."""
@@ -45,8 +45,8 @@ class Sampler(Procedure):
     samples: int = checked(100, least=1)
     thinning: int = checked(10, least=1)
     warmup: int = checked(100, least=0)
-    dtype: str = "float32"
-    batch_size: int | None = None
+    dtype: str = checked("float32", among=DTYPES)
+    batch_size: int | None = checked(None, least=1)
 
     def start(
         self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None

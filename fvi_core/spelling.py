@@ -30,13 +30,14 @@ def check_known(place: str, value: object, known: Iterable[str]) -> None:
 
 
 def check_limits(place: str, value: Any, among: Iterable[str] = (), **limits: float) -> None:
-    """Raise ValueError for a value that is not among the known ones, or a number beyond a limit ("least", "above",
-    "most", "below"); ``place`` as in :func:`check_known`.
+    """Raise ValueError for a value that is not among the known ones, or a number, or one in a list, beyond a limit
+    ("least", "above", "most", "below"); ``place`` as in :func:`check_known`.
     """
     if among:
-        check_known(place, value, among)
-    elif not isinstance(value, int | float) or not all(LIMITS[name][1](value, limit) for name, limit in limits.items()):
-        raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
+        return check_known(place, value, among)
+    for each in value if isinstance(value, list | tuple) else [value]:
+        if not isinstance(each, int | float) or not all(LIMITS[name][1](each, end) for name, end in limits.items()):
+            raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
 
 
 def limits_in_words(among: Iterable[str] = (), **limits: float) -> str:

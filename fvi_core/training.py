@@ -18,8 +18,9 @@ from fvi_core.held import Held, trained_names, where
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.optimisers import OptimiserState, ScheduleState
+from fvi_core.precision import PRECISIONS
 from fvi_core.random import Streams
-from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, later, nested
+from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, checked, later, nested
 from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams
 from fvi_core.triangular import Factorisation, first_cause, watched
 
@@ -58,16 +59,16 @@ class Training(Procedure):
     failures then lack the cause of a failed Cholesky factorisation.
     """
 
-    epochs: int
-    batch_size: int
+    epochs: int = checked(least=0)
+    batch_size: int = checked(least=1)
     optimiser: PartSpec = nested(OPTIMISERS)
     schedule: PartSpec = nested(SCHEDULES, {"name": "constant"})
-    samples: int = 1
+    samples: int = checked(1, least=1)
     early_stopping: dict[str, int] | None = nested(EarlyStopping, None)
-    clip: float | None = None
-    dtype: str = "float32"
+    clip: float | None = checked(None, above=0)
+    dtype: str = checked("float32", among=DTYPES)
     augment: PartSpec | None = nested(Augmentation, None)
-    precision: str = "float32"
+    precision: str = checked("float32", among=PRECISIONS)
     compile: bool = False
     graph: bool = later(False)
 

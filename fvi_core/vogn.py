@@ -20,7 +20,7 @@ from fvi_core.objective import Model
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
 from fvi_core.registry import SCHEDULES, TRAININGS, PartSpec, checked, nested
-from fvi_core.stack import Procedure, SavedState, State
+from fvi_core.stack import DTYPES, Procedure, SavedState, State
 from fvi_core.training import Trainer, Training, TrainingState
 
 
@@ -40,17 +40,17 @@ class VOGN(Procedure):
     depend on each other: g_n is then the gradient through a layer's n-th output.
     """
 
-    epochs: int
-    batch_size: int
-    lr: float = 1e-3
-    momentum: float = 0.9
+    epochs: int = checked(least=0)
+    batch_size: int = checked(least=1)
+    lr: float = checked(1e-3, above=0)
+    momentum: float = checked(0.9, least=0, below=1)
     damping: float = checked(1e-3, least=0)
     newest: float = checked(0.999, above=0, most=1)
     data_factor: float = checked(1.0, above=0)
     samples: int = checked(5, least=1)
     schedule: PartSpec = nested(SCHEDULES, {"name": "constant"})
     augment: PartSpec | None = nested(Augmentation, None)
-    dtype: str = "float32"
+    dtype: str = checked("float32", among=DTYPES)
 
     def start(
         self, model: Model, training_data: TrainingData, streams: Streams, state: SavedState | None = None

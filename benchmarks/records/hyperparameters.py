@@ -185,9 +185,9 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
         else:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
-        if "limits" in entry:
-            check_limits(place, value, **entry["limits"])
         found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
+        if "limits" in entry and value != entry.get("default"):
+            check_limits(place, found[key], **entry["limits"])
         if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
             del found[key]
     return found

@@ -24,7 +24,7 @@ class DirichletKL(Divergence):
     expectation over the index set of eq. 4; "sum": the sum over it, S times as much.
     """
 
-    smoothing: float = 1e-4
+    smoothing: float = checked(1e-4, least=0, below=1)
     index_set: str = checked("mean", among=("mean", "sum"))
 
     def __call__(self, step: Step) -> Tensor:

@@ -32,7 +32,7 @@ class LinearisedKL(Divergence):
     """
 
     jacobian: str = checked("last_layer", among=JACOBIANS)
-    sets: int = 1
+    sets: int = checked(1, least=1)
     stop_gradient: bool = False
     outputs: str = later("independent", among=("independent", "joint"))
 
@@ -89,7 +89,7 @@ class GaussianKL(LinearisedKL):
     """
 
     covariance: str = checked("full", among=("full", "diagonal"))
-    jitter: float = 1e-6
+    jitter: float = checked(1e-6, least=0)
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         if self.covariance == "diagonal":
@@ -105,7 +105,7 @@ class RegularisedKL(LinearisedKL):
     """
 
     jacobian: str = checked("full", among=JACOBIANS)
-    gamma: float = 1e-10
+    gamma: float = checked(1e-10, least=0)
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         return regularised_gaussian_kl(mean_q, cov_q, mean_p, cov_p, self.gamma)

@@ -116,8 +116,8 @@ class NearestNeighbourKL(Divergence):
     """
 
     space: str = checked("predictor", among=("parameter", "predictor"))
-    samples: int = 500
-    k: int = 1
+    samples: int = checked(500, least=2)
+    k: int = checked(1, least=1)
 
     def __call__(self, step: Step) -> Tensor:
         network = step.network

@@ -12,7 +12,7 @@ from torch import Tensor
 from fvi_core.compiled import njit, numba
 from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
-from fvi_core.registry import DIVERGENCES, later
+from fvi_core.registry import DIVERGENCES, checked, later
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
 HALVINGS = 40
@@ -65,10 +65,10 @@ class SpectralKL(Divergence):
 
     reads_numbers = True
 
-    noise: float = 0.01
-    share: float = 0.99
+    noise: float = checked(0.01, least=0)
+    share: float = checked(0.99, above=0, most=1)
     outputs: str = later("joint", among=("joint", "independent"))
-    draws: int | None = later(None)
+    draws: int | None = later(None, least=2)
 
     def __call__(self, step: Step) -> Tensor:
         if step.functions is None:

@@ -35,8 +35,8 @@ class Centroids(Family):
     length: float = checked(0.1, above=0)
     decay: float = checked(0.999, least=0, below=1)
     count: float = checked(12.0, above=0)
-    weight_std: float = 0.05
-    centroid_std: float = 1.0
+    weight_std: float = checked(0.05, least=0)
+    centroid_std: float = checked(1.0, least=0)
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if not isinstance(network.head, Linear):

@@ -11,7 +11,7 @@ from fvi_core.families.base import Family, FitData, Functions, for_members
 from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import FAMILIES, PartSpec, nested
+from fvi_core.registry import FAMILIES, PartSpec, checked, nested
 
 
 @FAMILIES.register("ensemble")
@@ -25,7 +25,7 @@ class Ensemble(Family):
     """
 
     base: PartSpec = nested(FAMILIES)
-    size: int = 5
+    size: int = checked(5, least=1)
     joint: bool = False
 
     @property

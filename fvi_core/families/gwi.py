@@ -16,7 +16,7 @@ from fvi_core.kernels import Params
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES, KERNELS
+from fvi_core.registry import FAMILIES, KERNELS, checked
 from fvi_core.triangular import cholesky, solve_lower
 
 
@@ -33,9 +33,9 @@ class GWI(Inducing):
     N^-1 k_Z'Z)^-1`` with the fitted noise variances N.
     """
 
-    fit_steps: int = 100
-    fit_lr: float = 0.1
-    alpha_eps: float = 0.01
+    fit_steps: int = checked(100, least=0)
+    fit_lr: float = checked(0.1, above=0)
+    alpha_eps: float = checked(0.01, above=0)
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = network.n_features

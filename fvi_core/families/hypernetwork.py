@@ -14,7 +14,7 @@ from fvi_core.families.base import AffineImage, Family, buffers_of
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES
+from fvi_core.registry import FAMILIES, checked
 
 
 @FAMILIES.register("hypernetwork")
@@ -22,8 +22,8 @@ from fvi_core.registry import FAMILIES
 class Hypernetwork(Family):
     """``theta = h(eps), eps ~ N(0, I_latent)`` with a ReLU network h that outputs all parameters of the predictor."""
 
-    latent: int = 5
-    hidden: tuple[int, ...] = (20, 40)
+    latent: int = checked(5, least=1)
+    hidden: tuple[int, ...] = checked((20, 40), least=1)
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = {}

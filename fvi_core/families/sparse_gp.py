@@ -184,8 +184,8 @@ class SparseGP(Inducing):
     steps of Adam at ``fit_lr`` on the marginal likelihood of all training data. Not for classes.
     """
 
-    fit_steps: int = later(0)
-    fit_lr: float = later(0.05)
+    fit_steps: int = later(0, least=0)
+    fit_lr: float = later(0.05, above=0)
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = network.n_features

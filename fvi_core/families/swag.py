@@ -34,8 +34,8 @@ class SWAG(Point):
     rank: int = checked(20, least=2)
     start: float = checked(0.8, least=0, below=1)
     every: int = checked(1, least=1)
-    scale: float = 1.0
-    points: int = 64
+    scale: float = checked(1.0, least=0)
+    points: int = checked(64, least=1)
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = super().init(network, streams)

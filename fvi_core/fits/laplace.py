@@ -54,8 +54,8 @@ class GaussianFit(Fit):
 
     precision: str | float = "prior"
     predictive: str = checked("glm", among=("glm", "probit", "weights"))
-    low: float = 1e-4
-    high: float = 1e4
+    low: float = checked(1e-4, above=0)
+    high: float = checked(1e4, above=0)
     steps: int = checked(21, least=2)
     samples: int = checked(30, least=1)
     criterion: str = later("predictive", among=("predictive", "expected"))
@@ -65,8 +65,8 @@ class GaussianFit(Fit):
             check_known(f"fit {self.name!r}: precision", self.precision, ("prior", "evidence", "validation"))
         elif not 0 < self.precision < math.inf:
             raise ValueError(f"fit {self.name!r}: expected a precision above 0, found {self.precision}")
-        if not 0 < self.low < self.high:
-            raise ValueError(f"fit {self.name!r}: expected 0 < low < high, found {self.low} and {self.high}")
+        if self.low >= self.high:
+            raise ValueError(f"fit {self.name!r}: expected low < high, found {self.low} and {self.high}")
 
     @property
     def families(self) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ class VectorField:
     smooth, and where targets have not as many numbers as inputs have features.
     """
 
-    hidden: list[int]
+    hidden: list[int] = checked(least=1)
     activation: str = "tanh"
     field: str = checked("helmholtz", among=FIELDS)
 

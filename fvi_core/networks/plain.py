@@ -18,7 +18,7 @@ from fvi_core.networks.layers import (
     initialised,
 )
 from fvi_core.networks.network import HEAD, Network
-from fvi_core.registry import NETWORKS, later
+from fvi_core.registry import NETWORKS, checked, later
 
 
 @NETWORKS.register("mlp")
@@ -31,8 +31,8 @@ class MLP:
     ValueError for another.
     """
 
-    hidden: list[int]
-    activation: str = "relu"
+    hidden: list[int] = checked(least=1)
+    activation: str = checked("relu", among=ACTIVATIONS)
     init: str = later("uniform", among=INITS)
 
     def build(self, input_shape: tuple[int, ...], n_outputs: int) -> Network:
@@ -59,10 +59,10 @@ class CNN:
     ``init``: as of :class:`MLP`. Raises ValueError for an unknown norm, activation or init.
     """
 
-    channels: list[int]
-    dense: list[int]
-    pool: list[int]
-    padding: int | list[int] = 1
+    channels: list[int] = checked(least=1)
+    dense: list[int] = checked(least=1)
+    pool: list[int] = checked(least=0)
+    padding: int | list[int] = checked(1, least=0)
     norm: str = later("none", among=("none", "batch"))
     activation: str = later("relu", among=ACTIVATIONS)
     init: str = later("uniform", among=INITS)

@@ -38,7 +38,7 @@ class ResNet18:
     Dropout sites: after every ReLU.
     """
 
-    width: int = 64
+    width: int = checked(64, least=1)
     norm: str = checked("batch", among=("batch", "none"))
     context_statistics: str = checked("separate", among=("separate", "shared"))
 
@@ -87,7 +87,7 @@ class ResNet50:
     "convolutions", so also in its shortcut (both of Band et al. 2021).
     """
 
-    width: int = 64
+    width: int = checked(64, least=1)
     init: str = later("uniform", among=("uniform", "he", "zero_residual"))
     dropout: str = later("every_relu", among=("every_relu", "convolutions"))
 

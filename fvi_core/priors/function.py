@@ -15,7 +15,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import KERNELS, PRIORS, PartSpec, nested
+from fvi_core.registry import KERNELS, PRIORS, PartSpec, checked, nested
 from fvi_core.triangular import cholesky
 
 
@@ -24,7 +24,7 @@ from fvi_core.triangular import cholesky
 class GaussianFunctions(Prior):
     """``f(x) ~ N(mean, variance)`` independently for every output and context point (rudner2021 alg. 1)."""
 
-    variance: float = 10.0
+    variance: float = checked(10.0, least=0)
     mean: float = 0.0
 
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
@@ -47,10 +47,10 @@ class GaussianProcess(Prior):
     """
 
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
-    fit_steps: int = 500
-    fit_batch: int = 256
-    fit_lr: float = 0.05
-    alpha_eps: float = 0.01
+    fit_steps: int = checked(500, least=0)
+    fit_batch: int = checked(256, least=1)
+    fit_lr: float = checked(0.05, above=0)
+    alpha_eps: float = checked(0.01, above=0)
     parameters: dict[str, float | list[float]] | None = None
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
@@ -117,7 +117,7 @@ class Dirichlet(Prior):
     fig. 3).
     """
 
-    concentrations: float | tuple[float, ...] = 1.0
+    concentrations: float | tuple[float, ...] = checked(1.0, above=0)
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> Parameters:
         if not train.classification:

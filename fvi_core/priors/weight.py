@@ -38,7 +38,7 @@ class GaussianWeights(Prior):
     normalised by the statistics of training points, measured once.
     """
 
-    variance: float = 1.0
+    variance: float = checked(1.0, above=0)
     features: str = checked("initial", among=("initial", "draw", "current"))
     jacobian: str = checked("last_layer", among=("last_layer", "full"))
     centred: bool = True
@@ -91,7 +91,7 @@ class GaussianFactors(Prior):
     """
 
     mean: float = 1.0
-    variance: float = 0.01
+    variance: float = checked(0.01, above=0)
 
     def gaussian_weights(self) -> tuple[float, float]:
         return self.mean, self.variance

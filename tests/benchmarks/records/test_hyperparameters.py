@@ -10,6 +10,7 @@ from benchmarks.records import hyperparameters
 from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
 from fvi_core.plugins import module_digest
 from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, later, nested
+from fvi_core.spelling import check_limits
 
 PARTS_OF_A_RUN = {
     "network": {"name": "mlp", "hidden": [50]},
@@ -156,3 +157,25 @@ def test_a_part_without_defaults_says_so():
         names: tuple = dataclasses.field(default_factory=lambda: ("a",))
 
     assert describe(Plain) == {"points": {"type": "int"}, "names": {"type": "tuple", "default": ("a",)}}
+
+
+BEYOND = {"least": -1e-9, "above": 0.0, "most": 1e-9, "below": 0.0}
+LIMITED = {
+    f"{kind} {part} {name}": (kind, part, name)
+    for kind, parts in known().items() if kind in REGISTRIES
+    for part, entries in parts.items()
+    for name, entry in entries.items() if entry.get("limits")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LIMITED)
+def test_a_default_is_within_its_limits_and_what_lies_beyond_is_refused(what):
+    kind, part, name = LIMITED[what]
+    entries = known()[kind][part]
+    limits, default = entries[name]["limits"], entries[name].get("default")
+    if default is not None:
+        check_limits(name, default, **limits)
+    others = {"name": part} | {key: 1 for key, entry in entries.items() if "default" not in entry}
+    for wrong in ["nonsense"] if "among" in limits else [end + BEYOND[side] for side, end in limits.items()]:
+        with pytest.raises(ValueError, match=f"{name}( '|: expected)"):
+            REGISTRIES[kind].build(others | {name: wrong})
