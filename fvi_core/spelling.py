@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 LIMITS = {
@@ -36,7 +37,7 @@ def check_limits(place: str, value: Any, among: Iterable[str] = (), **limits: fl
     if among:
         return check_known(place, value, among)
     for each in value if isinstance(value, list | tuple) else [value]:
-        if not isinstance(each, int | float) or not all(LIMITS[name][1](each, end) for name, end in limits.items()):
+        if not isinstance(each, Real) or not all(LIMITS[name][1](each, end) for name, end in limits.items()):
             raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
 
 
