@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import unknown
 from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
-from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, seeds_text, with_rows
-from benchmarks.sweep.plan import parse_seeds
+from benchmarks.sweep.begin import SUITE, Names, TooLong, with_rows
+from benchmarks.sweep.plan import Seeds, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import tables, terminal
 from reports.aggregate import CellResult, TableResult
@@ -142,7 +142,7 @@ def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) ->
 def result(table: Any, protocol: str | None, seeds: Seeds, known: Records) -> TableResult:
     """Return every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
     shown, known = recorded(table, protocol, known)
-    return aggregate_table(table, shown, known, parse_seeds(seeds_text(seeds)))
+    return aggregate_table(table, shown, known, parse_seeds(seeds))
 
 
 def _cell(cell: CellResult) -> list[Any]:

@@ -19,7 +19,7 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
-from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, counts_text, make_plan
+from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, counts_text, make_plan, seeds_text
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
@@ -173,7 +173,7 @@ def failure_text(failure: Failure) -> str:
 def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
     """Return the text of one cell, or of all cells of the row on a data set."""
     given = ["--protocol", protocol] if protocol else []
-    given += ["--seeds", ",".join(map(str, [*seeds, ""]))] if seeds else []
+    given += ["--seeds", seeds_text(seeds)] if seeds else []
 
     def command(row: str, column: str) -> str:
         return hints.benchmarks("explain", table.name, row, column, *given)

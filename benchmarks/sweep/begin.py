@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from benchmarks.sweep import data, hints
 from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST, Estimate, hours
 from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import MEANINGLESS, Plan, counts_text
+from benchmarks.sweep.plan import MEANINGLESS, Plan, Seeds, counts_text
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Names = str | Sequence[str]
-Seeds = str | int | Iterable[int] | None
 Where = Workers | Options | None
 SUITE = Suite()
 EXECUTORS = ("inprocess", "pool", "slurm")
@@ -189,13 +188,13 @@ def choose(
     Says where a table has fewer replicates than requested, and which rows lack their data. Raises UsageError for seeds
     that select nothing.
     """
-    named, text = names(tables), seeds_text(seeds)
+    named, numbers = names(tables), planning.parse_seeds(seeds)
     found = with_rows(named, also, suite)
-    numbers = planning.parse_seeds(text)
     configs = [config for table in found for config in table.runs(protocol, numbers)]
-    if text and not configs:
+    if numbers and not configs:
+        text = planning.seeds_text(seeds)
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
-    for line in (*planning.beyond(found, protocol, text), *planning.lacking(found, protocol)):
+    for line in (*planning.beyond(found, protocol, seeds), *planning.lacking(found, protocol)):
         say(line)
     metrics = planning.asked_metrics(found, protocol, numbers)
     rows = planning.merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
@@ -220,10 +219,3 @@ def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
 def names(given: Names | None) -> list[str]:
     """Return one name or several as a list."""
     return [given] if isinstance(given, str) else list(given or ())
-
-
-def seeds_text(seeds: Seeds) -> str | None:
-    """Convert a number of seeds (5), positions ([0, 3]) or text ("0-4") to the command line's notation."""
-    if seeds is None or isinstance(seeds, str):
-        return seeds
-    return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)

@@ -25,6 +25,7 @@ TO_TRAIN = ("missing", "failed", "stale")
 MEANINGLESS = "smoke"  # the protocol whose numbers are not shown
 WAITING = "waiting for data"  # set only by commands that have looked for the data
 NONE: Mapping[str, Any] = MappingProxyType({})
+Seeds = str | int | Iterable[int] | None  # "0-4" as on the command line, how many (5), or which ([0, 3])
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -139,17 +140,17 @@ def merged(sets: Iterable[Mapping[str, set[str]]]) -> dict[str, set[str]]:
     return found
 
 
-def beyond(tables: Iterable[Any], protocol: str | None, text: str | None) -> list[str]:
+def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[str]:
     """Return a sentence for every table with fewer replicates than requested."""
-    seeds, told = parse_seeds(text) or [], []
+    asked, told = parse_seeds(seeds) or [], []
     for table in tables:
         chosen = table.check_protocol(protocol)
         count = table.replicates(chosen)
-        used = sum(seed < count for seed in seeds)
-        if count > 0 and used < len(seeds):
+        used = sum(seed < count for seed in asked)
+        if count > 0 and used < len(asked):
             has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
-            some = f"{used or 'none'} of {len(seeds)} requested are used"
-            told.append(f"--seeds {text}: {has}, {some if used < count else f'all {count} are used'}")
+            some = f"{used or 'none'} of {len(asked)} requested are used"
+            told.append(f"--seeds {seeds_text(seeds)}: {has}, {some if used < count else f'all {count} are used'}")
     return told
 
 
@@ -206,17 +207,25 @@ def recorded_datasets(table: Any, protocol: str, has: Callable[[RunConfig], bool
     return found
 
 
-def parse_seeds(text: str | None) -> list[int] | None:
-    """Parse seeds: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone). Raises UsageError."""
+def parse_seeds(seeds: Seeds) -> list[int] | None:
+    """Parse seeds: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone), or as numbers. Raises UsageError."""
+    text = seeds_text(seeds)
     if not text:
         return None
-    seeds: set[int] = set()
+    found: set[int] = set()
     try:
         for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
             first, _, last = part.partition("-")
-            seeds.update(range(int(first), int(last or first) + 1))
+            found.update(range(int(first), int(last or first) + 1))
     except ValueError:
-        seeds.clear()
-    if not seeds:
+        found.clear()
+    if not found:
         raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
-    return sorted(seeds)
+    return sorted(found)
+
+
+def seeds_text(seeds: Seeds) -> str:
+    """Convert seeds to the command line's notation; empty for all."""
+    if seeds is None or isinstance(seeds, str):
+        return seeds or ""
+    return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)
