@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import files
-from benchmarks.errors import BenchmarkError
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite
 from benchmarks.sweep.groups import PlannedRun, RunGroup
-from benchmarks.sweep.slurm import queue
+from benchmarks.sweep.slurm import SlurmError, queue
 from fvi_core.printing import message
 
 FOLDER, TODO, OVER = "slurm", "todo", "over"
@@ -35,14 +34,8 @@ PATIENCE = 300.0  # seconds to wait for another submission
 LINES = 3  # lines quoted from the end of a log
 
 
-class SubmissionError(BenchmarkError):
-    """Error: notes on submitted jobs cannot be read or written, or SLURM refused the jobs."""
-
-    exit_code = 2  # nothing was started
-
-
 def read(folder: Path | str) -> list[RunGroup]:
-    """Return the run groups of a submission. Raises SubmissionError."""
+    """Return the run groups of a submission. Raises SlurmError."""
     file = Path(folder) / TODO
     try:
         digest, _, text = files.read(file).partition(b"\n")
@@ -51,9 +44,7 @@ def read(folder: Path | str) -> list[RunGroup]:
         return [_group(**told) for told in json.loads(text)]
     except Exception as error:  # damage, or another version of the code
         reason = f"{type(error).__name__}: {message(error)}"
-        raise SubmissionError(
-            f"{file}: expected the run groups of a submission, found {reason}; submit again"
-        ) from error
+        raise SlurmError(f"{file}: expected the run groups of a submission, found {reason}; submit again") from error
 
 
 def _group(runs: list[dict[str, Any]], suite: dict[str, str], **where: str) -> RunGroup:
@@ -62,12 +53,12 @@ def _group(runs: list[dict[str, Any]], suite: dict[str, str], **where: str) -> R
 
 
 def write(folder: Path, todo: Sequence[RunGroup]) -> None:
-    """Write the run groups of a submission behind the SHA-256 of their text. Raises SubmissionError."""
+    """Write the run groups of a submission behind the SHA-256 of their text. Raises SlurmError."""
     text = json.dumps([asdict(group) for group in todo])
     try:
         files.write(folder / TODO, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
     except OSError as error:
-        raise SubmissionError(
+        raise SlurmError(
             f"{folder / TODO}: cannot be written ({error.strerror or error}): make room or make the folder writable, "
             "or choose another with --state"
         ) from error
@@ -96,12 +87,12 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
         try:
             waiting = queue.array_tasks(PREFIX)
             silent = ""
-        except queue.QueueError as error:
+        except SlurmError as error:
             waiting, silent = {}, f"submitted to SLURM; {error}"
         for folder in submissions:
             try:
                 groups = read(folder)
-            except SubmissionError:
+            except SlurmError:
                 continue
             own = [task for task in waiting.values() if task.name == PREFIX + folder.name]
             if mine is not False and not own and not silent:
@@ -201,12 +192,12 @@ def note_end(group: RunGroup, run: PlannedRun, reason: str, log: Path, same: boo
 @contextlib.contextmanager
 def locked(state: Path | str) -> Iterator[None]:
     """Hold the submission lock, so that no other process submits between looking and submitting. Raises
-    SubmissionError."""
+    SlurmError."""
     folder = Path(state) / FOLDER
     with _lock(state, patience=PATIENCE) as mine:
         if not mine:
             who = files.holder(folder) or "another process"
-            raise SubmissionError(
+            raise SlurmError(
                 f"{folder}: it has been locked for {PATIENCE:.0f} s by {who}: wait until that has submitted, or end it"
                 if mine is False
                 else f"{folder}: cannot be written: make room, make it writable, or choose another with --state"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import files
-from benchmarks.errors import BenchmarkError
+from benchmarks.sweep.slurm import SlurmError
 
 TIMEOUT = 60  # longest time of a SLURM command, in seconds
 WORDS = {
@@ -29,12 +29,6 @@ MARKS = {  # marks of slurmstepd in a job's error file, for ends that the contro
     "CANCELLED": r"CANCELLED AT \S+ \*\*\*",
 }
 GONE = (*WORDS, "COMPLETED", "FAILED")
-
-
-class QueueError(BenchmarkError):
-    """Error: SLURM's commands are not installed, or its controller does not answer."""
-
-    exit_code = 2  # nothing was started
 
 
 @dataclass(frozen=True)
@@ -64,9 +58,9 @@ class End:
 
 
 def ask(*command: str) -> str:
-    """Return the output of a SLURM command. Raises QueueError."""
+    """Return the output of a SLURM command. Raises SlurmError."""
     if shutil.which(command[0]) is None:
-        raise QueueError(
+        raise SlurmError(
             f"{command[0]} is not on the PATH: SLURM's commands are needed; go to a login node of the cluster, "
             "or make a small cluster on this machine with `make slurm-up`"
         )
@@ -74,16 +68,16 @@ def ask(*command: str) -> str:
         # Job names of other users may be no UTF-8.
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT)
     except subprocess.TimeoutExpired as error:
-        raise QueueError(f"{command[0]} gave no answer within {TIMEOUT} s: SLURM's controller may be down") from error
+        raise SlurmError(f"{command[0]} gave no answer within {TIMEOUT} s: SLURM's controller may be down") from error
     if done.returncode:
         said = " ".join((done.stderr or done.stdout).split()) or "failed"
-        raise QueueError(f"{command[0]} was refused: {said}; is this a login node of the cluster, and is it up?")
+        raise SlurmError(f"{command[0]} was refused: {said}; is this a login node of the cluster, and is it up?")
     return done.stdout
 
 
 def array_tasks(prefix: str) -> dict[str, QueuedTask]:
     """Return the user's array tasks in the queue, by id, for arrays whose name starts with the prefix. Raises
-    QueueError."""
+    SlurmError."""
     told = ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j")
     lines = (line.split("|", 3) for line in told.split("\n"))  # job names may hold other line ends
     found = (QueuedTask(*fields) for fields in lines if len(fields) == 4)
@@ -94,7 +88,7 @@ def end(id_: str, errors: Path) -> End:
     """Return the end of an array task that has left the queue, from the controller or else from its error file."""
     try:
         told = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", id_)))
-    except QueueError:
+    except SlurmError:
         told = {}
     status = told.get("JobState", "")
     if status in ("", "FAILED"):  # without cgroups the controller reports a kill for lack of memory as a plain failure
@@ -108,6 +102,6 @@ def end(id_: str, errors: Path) -> End:
 
 
 def largest_array() -> int:
-    """Return the largest number of array tasks in one array here. Raises QueueError."""
+    """Return the largest number of array tasks in one array here. Raises SlurmError."""
     found = re.search(r"MaxArraySize\s*=\s*(\d+)", ask("scontrol", "show", "config"))
     return max(1, int(found[1]) - 1) if found else 1000

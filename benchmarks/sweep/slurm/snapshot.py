@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.records import provenance
+from benchmarks.sweep.slurm import SlurmError
 from fvi_core import plugins
 
 LEFT_OUT = {".pyc"}
@@ -20,18 +20,12 @@ PLUGINS = "plugins"
 """Folder of plug-ins in a copy, and the file in it that lists them."""
 
 
-class SnapshotError(BenchmarkError):
-    """Error: the code cannot be copied."""
-
-    exit_code = 2  # nothing was started
-
-
 def take(folder: Path, root: Path = provenance.ROOT) -> Path:
     """Copy the packages that determine results, and the plug-ins of $FVI_PLUGINS, to ``folder/<digest>``.
 
     A plug-in in a package is copied with the whole package: it may import it, and its digest is the package's.
     Installed packages are assumed to be installed on the nodes. The same code gives the same folder; it appears whole
-    or not at all. Raises SnapshotError, PluginError.
+    or not at all. Raises SlurmError, PluginError.
     """
     files = {path.relative_to(root): path for package in provenance.CODE for path in _files(root / package)}
     written: dict[Path, str] = {}
@@ -72,12 +66,12 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
                 if not target.exists():  # else another submission was faster
                     raise
     except OSError as error:
-        raise SnapshotError(
+        raise SlurmError(
             f"{folder}: the code cannot be copied ({error}): make room or make it writable, choose another folder "
             "with --state, or let jobs use the checkout itself with --slurm snapshot=false"
         ) from error
     if not os.access(target / provenance.SNAPSHOT, os.R_OK):
-        raise SnapshotError(
+        raise SlurmError(
             f"{target}: this copy of the code, of another user, cannot be read: let its owner `chmod -R go+rX` it, "
             "or choose another folder with --state"
         )

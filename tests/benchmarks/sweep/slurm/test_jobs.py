@@ -17,7 +17,7 @@ from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import work
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import jobs, queue, submit
+from benchmarks.sweep.slurm import SlurmError, jobs, queue, submit
 from benchmarks.sweep.slurm.options import Options
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import put
@@ -92,7 +92,7 @@ def test_changed_groups_are_named_and_spoil_no_look_at_the_queue(damage, folders
     (made / jobs.TODO).write_bytes(DAMAGES[damage](whole))
     assert (made / jobs.TODO).read_bytes() != whole
     expected = "todo: expected the run groups of a submission, found .*; submit again"
-    with pytest.raises(jobs.SubmissionError, match=expected):
+    with pytest.raises(SlurmError, match=expected):
         jobs.read(made)
     assert jobs.pending(folders[1]) == {} and not Failures(folders[1]).keys()
 
@@ -264,18 +264,18 @@ def test_waiting_for_another_submission_says_for_whom_and_ends(folders, slurm, m
     who = f"process {os.getpid()} of {pwd.getpwuid(os.geteuid()).pw_name}"
     with open(lock, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(jobs.SubmissionError, match=f"locked for 0 s by {who}: wait until"), jobs.locked(folders[1]):
+        with pytest.raises(SlurmError, match=f"locked for 0 s by {who}: wait until"), jobs.locked(folders[1]):
             pass
     assert f"waiting for {who}, which has locked {lock.parent}" in capfd.readouterr().err
     (folders[1] / "file").write_text("")
-    with pytest.raises(jobs.SubmissionError, match="cannot be written"), jobs.locked(folders[1] / "file"):
+    with pytest.raises(SlurmError, match="cannot be written"), jobs.locked(folders[1] / "file"):
         pass
 
 
 def test_without_slurm_and_without_submissions_nothing_is_asked(folders, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert jobs.pending(folders[1]) == {}
-    with pytest.raises(queue.QueueError, match="squeue is not on the PATH"):
+    with pytest.raises(SlurmError, match="squeue is not on the PATH"):
         queue.array_tasks("fvi-")
 
 
@@ -283,7 +283,7 @@ def test_a_refused_submission_is_over_and_says_what_to_do(folders, slurm):
     slurm(
         scontrol="echo MaxArraySize=1001", sbatch="echo 'sbatch: error: invalid partition: no' >&2; exit 1", srun="true"
     )
-    with pytest.raises(jobs.SubmissionError, match="SLURM did not take the jobs.*check the options") as error:
+    with pytest.raises(SlurmError, match="SLURM did not take the jobs.*check the options") as error:
         submit.submit(groups(folders), Options(snapshot=False), folders[1])
     assert isinstance(error.value, BenchmarkError) and error.value.exit_code == 2
     assert jobs.opened(folders[1]) == [] and jobs.pending(folders[1]) == {}

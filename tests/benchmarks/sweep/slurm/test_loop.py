@@ -17,7 +17,7 @@ from benchmarks.state.claims import _process
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import stopping
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import jobs, loop
+from benchmarks.sweep.slurm import jobs, submit
 from benchmarks.sweep.work import work
 from tests.benchmarks import fakes
 
@@ -29,7 +29,7 @@ def ended(tmp_path, monkeypatch):
     """How an array task of one run ends whose worker is killed and then gets a signal; what is noted of the run."""
     from submitit.core.utils import UncompletedJobError
 
-    monkeypatch.setattr(loop, "MOMENT", PATIENCE)
+    monkeypatch.setattr(submit, "MOMENT", PATIENCE)
     monkeypatch.setattr(stopping, "_asked", -math.inf)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR2, signal.SIGTERM)}
     folders = tmp_path / "results", tmp_path / "state"
@@ -37,7 +37,7 @@ def ended(tmp_path, monkeypatch):
     folder = folders[1] / "slurm" / "1"
     jobs.write(folder, groups)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    made = loop.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
+    made = submit.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
 
     def notice(*_):
         """As submitit does it."""
@@ -79,7 +79,7 @@ def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
 
 def test_of_a_worker_that_dies_as_its_task_is_ended_slurm_is_asked(ended):
     error, failure = ended(signal.SIGTERM)
-    assert failure is None and error.code == loop.STOPPED
+    assert failure is None and error.code == submit.STOPPED
 
 
 def test_what_it_is_at_is_noted_until_its_good_end(tmp_path, monkeypatch):
@@ -90,9 +90,9 @@ def test_what_it_is_at_is_noted_until_its_good_end(tmp_path, monkeypatch):
     groups = make_plan(configs, *folders, fakes.SUITE).groups
     folder = folders[1] / "slurm" / "1"
     jobs.write(folder, groups)
-    seen, write = [], loop.Diary.write
-    monkeypatch.setattr(loop.Diary, "write", lambda self, keys: seen.append(keys) or write(self, keys))
-    made = loop.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
+    seen, write = [], submit.Diary.write
+    monkeypatch.setattr(submit.Diary, "write", lambda self, keys: seen.append(keys) or write(self, keys))
+    made = submit.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
     assert pickle.loads(pickle.dumps(made)).__dict__ == made.__dict__
     try:
         made()

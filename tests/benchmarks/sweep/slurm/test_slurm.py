@@ -25,7 +25,7 @@ from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import jobs, queue
+from benchmarks.sweep.slurm import SlurmError, jobs, queue
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.tables import Recipe
 from tests.benchmarks import fakes
@@ -175,7 +175,7 @@ def test_an_array_task_that_dies_before_its_first_run_is_explained_when_the_cont
 
     def forgotten(*command):
         if command[:2] == ("scontrol", "--oneliner"):
-            raise queue.QueueError("slurm_load_jobs error: Invalid job id specified")
+            raise SlurmError("slurm_load_jobs error: Invalid job id specified")
         return ask(*command)
 
     monkeypatch.setattr(queue, "ask", forgotten)
@@ -229,7 +229,7 @@ def test_a_daemon_may_go_and_come_back_in_mid_sweep(daemon, folders, cluster):
     cluster.stop(daemon)
     try:
         if daemon == "slurmctld":
-            with pytest.raises(queue.QueueError):
+            with pytest.raises(SlurmError, match="^squeue "):
                 queue.array_tasks("fvi-")
             plan = make_plan(configs, *folders, fakes.SUITE, queued=jobs.pending(folders[1]))
             assert not plan.select("missing", "failed"), "nothing is thought lost while the queue does not answer"

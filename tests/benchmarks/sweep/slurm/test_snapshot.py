@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from benchmarks.records import provenance
-from benchmarks.sweep.slurm import snapshot
+from benchmarks.sweep.slurm import SlurmError, snapshot
 
 CODE = provenance.code
 
@@ -118,7 +118,7 @@ def test_provenance_of_a_snapshot_is_that_of_the_code_it_was_taken_from(root, tm
 
 def test_a_folder_that_cannot_be_written_is_told(root, tmp_path):
     (tmp_path / "snapshots").write_text("a file, not a folder")
-    with pytest.raises(snapshot.SnapshotError, match="cannot be copied"):
+    with pytest.raises(SlurmError, match="cannot be copied"):
         snapshot.take(tmp_path / "snapshots", root)
 
 
@@ -153,5 +153,5 @@ def test_a_job_that_cannot_read_its_snapshot_ends_and_names_it(root, tmp_path):
 def test_a_copy_of_another_user_that_cannot_be_read_is_named_before_anything_is_submitted(root, tmp_path, monkeypatch):
     taken = snapshot.take(tmp_path / "snapshots", root)
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).startswith(str(taken)))
-    with pytest.raises(snapshot.SnapshotError, match=f"{taken.name}: this copy of the code, of another user"):
+    with pytest.raises(SlurmError, match=f"{taken.name}: this copy of the code, of another user"):
         snapshot.take(tmp_path / "snapshots", root)
