@@ -17,9 +17,9 @@ from benchmarks.records.store import Store
 from benchmarks.state import archive
 from benchmarks.suite import Suite
 from benchmarks.sweep import data, runner
-from benchmarks.sweep.begin import SUITE, Names, Planned, Say, TooLong, choose, place
+from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, place
 from benchmarks.sweep.estimate import Known, estimate
-from benchmarks.sweep.plan import Seeds, make_plan
+from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.progress import Ticker, display
 from benchmarks.sweep.runner import RESULTS, STATE, Summary
 from benchmarks.sweep.slurm import jobs

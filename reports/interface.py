@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import unknown
 from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
-from benchmarks.sweep.begin import SUITE, Names, TooLong, with_rows
-from benchmarks.sweep.plan import Seeds, parse_seeds
+from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, parse_seeds, with_rows
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import tables, terminal
 from reports.aggregate import CellResult, TableResult

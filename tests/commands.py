@@ -23,7 +23,7 @@ import tools.cluster.__main__ as cluster
 from benchmarks import metrics, tables
 from benchmarks.commands import cli
 from benchmarks.suite import Suite
-from benchmarks.sweep import begin, plan
+from benchmarks.sweep import begin
 from benchmarks.sweep.slurm.options import load
 from reports.figures import draw, options
 from reports.figures.own import select
@@ -210,6 +210,6 @@ class Checker:
         methods = asked.get("method") if command != "score" else []
         assert {*(methods or []), *(asked.get("also") or [])} <= set(self.suite.catalogue()), asked
         assert set(asked.get("dataset") or []) <= set(datasets.names()), asked
-        plan.parse_seeds(asked.get("seeds"))
+        begin.parse_seeds(asked.get("seeds"))
         assert asked.get("executor", "pool") in begin.EXECUTORS
         load(None, asked.get("slurm") or [], folder=self.checkout)

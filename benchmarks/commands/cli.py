@@ -29,7 +29,6 @@ from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import begin, hints, runner
-from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
@@ -203,9 +202,9 @@ def build(suite: Suite) -> Callable[..., None]:
             listed = [table for table in listed if protocol in table.protocols]
             if not listed:
                 raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
-        for line in (*planning.beyond(listed, protocol, seeds), *planning.lacking(listed, protocol)):
+        for line in (*begin.beyond(listed, protocol, seeds), *begin.lacking(listed, protocol)):
             print(line)
-        text, problems = inspection.status_text(listed, protocol, planning.parse_seeds(seeds), results, state, suite)
+        text, problems = inspection.status_text(listed, protocol, begin.parse_seeds(seeds), results, state, suite)
         print(text)
         raise typer.Exit(1 if problems else 0)
 
@@ -249,7 +248,7 @@ def build(suite: Suite) -> Callable[..., None]:
             names = {name: name for name in suite.table_names()}
             again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
             (found,) = begin.with_rows(again, also, suite)
-        print(inspection.cell_text(found, row, column, protocol, planning.parse_seeds(seeds), results, state, suite))
+        print(inspection.cell_text(found, row, column, protocol, begin.parse_seeds(seeds), results, state, suite))
 
     def main(arguments: list[str] | None = None) -> None:
         try:

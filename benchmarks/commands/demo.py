@@ -13,7 +13,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, verify
-from benchmarks.sweep.plan import only
+from benchmarks.sweep.begin import only
 from benchmarks.sweep.progress import brief
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers

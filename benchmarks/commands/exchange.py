@@ -16,7 +16,7 @@ from benchmarks.records.store import Store
 from benchmarks.state import archive
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner
-from benchmarks.sweep.plan import parse_seeds
+from benchmarks.sweep.begin import parse_seeds
 
 HELP = """Archives of predictions and trained parameters of records (docs/archives.md).
 

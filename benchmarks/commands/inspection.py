@@ -19,7 +19,8 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
-from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, asked_metrics, counts_text, make_plan, seeds_text
+from benchmarks.sweep.begin import asked_metrics, seeds_text
+from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, counts_text, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs

@@ -17,7 +17,8 @@ from benchmarks.records.config import method_of
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
-from benchmarks.sweep.plan import counts_text, parse_seeds
+from benchmarks.sweep.begin import parse_seeds
+from benchmarks.sweep.plan import counts_text
 from benchmarks.sweep.workers import Workers
 from benchmarks.tables import manifest
 

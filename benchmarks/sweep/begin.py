@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,8 @@ from benchmarks.records.config import method_of, run_key
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import data, hints
-from benchmarks.sweep import plan as planning
 from benchmarks.sweep.estimate import LONGEST, Estimate, hours
-from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import MEANINGLESS, Plan, Seeds, counts_text
+from benchmarks.sweep.plan import MEANINGLESS, NONE, Plan, RunGroup, counts_text
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Names = str | Sequence[str]
+Seeds = str | int | Iterable[int] | None  # "0-4" as on the command line, how many (5), or which ([0, 3])
 Where = Workers | Options | None
 SUITE = Suite()
 EXECUTORS = ("inprocess", "pool", "slurm")
@@ -188,17 +187,17 @@ def choose(
     Says where a table has fewer replicates than requested, and which rows lack their data. Raises UsageError for seeds
     that select nothing.
     """
-    named, numbers = names(tables), planning.parse_seeds(seeds)
+    named, numbers = names(tables), parse_seeds(seeds)
     found = with_rows(named, also, suite)
     configs = [config for table in found for config in table.runs(protocol, numbers)]
     if numbers and not configs:
-        text = planning.seeds_text(seeds)
+        text = seeds_text(seeds)
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
-    for line in (*planning.beyond(found, protocol, seeds), *planning.lacking(found, protocol)):
+    for line in (*beyond(found, protocol, seeds), *lacking(found, protocol)):
         say(line)
-    metrics = planning.asked_metrics(found, protocol, numbers)
-    rows = planning.merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
-    return Selection(found, protocol, planning.only(configs, names(methods), names(datasets), rows), metrics)
+    metrics = asked_metrics(found, protocol, numbers)
+    rows = merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
+    return Selection(found, protocol, only(configs, names(methods), names(datasets), rows), metrics)
 
 
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
@@ -219,3 +218,91 @@ def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
 def names(given: Names | None) -> list[str]:
     """Return one name or several as a list."""
     return [given] if isinstance(given, str) else list(given or ())
+
+
+def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
+    """Return the metrics that tables show of each run, by its key."""
+    return merged(table.asked(protocol, seeds) for table in tables)
+
+
+def merged(sets: Iterable[Mapping[str, set[str]]]) -> dict[str, set[str]]:
+    """Return the union of sets under the same name."""
+    found: dict[str, set[str]] = {}
+    for each in sets:
+        for name, content in each.items():
+            found.setdefault(name, set()).update(content)
+    return found
+
+
+def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[str]:
+    """Return a sentence for every table with fewer replicates than requested."""
+    asked, told = parse_seeds(seeds) or [], []
+    for table in tables:
+        chosen = table.check_protocol(protocol)
+        count = table.replicates(chosen)
+        used = sum(seed < count for seed in asked)
+        if count > 0 and used < len(asked):
+            has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
+            some = f"{used or 'none'} of {len(asked)} requested are used"
+            told.append(f"--seeds {seeds_text(seeds)}: {has}, {some if used < count else f'all {count} are used'}")
+    return told
+
+
+def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
+    """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned."""
+    places = ((table, row, dataset) for table in tables for row in table.rows for dataset in table.datasets)
+    told = (
+        f"table {table.name}, row {row.label}: {reason}"
+        for table, row, dataset in places
+        if (reason := table.lacks(row, dataset, protocol))
+    )
+    return list(dict.fromkeys(told))
+
+
+def only(
+    configs: list[RunConfig],
+    methods: Collection[str],
+    datasets: Collection[str],
+    rows: Mapping[str, Collection[str]] = NONE,
+) -> list[RunConfig]:
+    """Select the runs of these methods and data sets (none named: all). Raises UnknownName.
+
+    rows: keys of the runs of a row, by its label, which may stand in place of a method.
+    """
+    sets = {config["dataset"]["name"] for config in configs}
+    chosen = (("method or row", methods, {*map(method_of, configs), *rows}), ("data set", datasets, sets))
+    for kind, names, known in chosen:
+        for name in names:
+            if name not in known:
+                raise unknown(f"{kind} of this table", name, known)
+    keys = {key for name in methods for key in rows.get(name, ())}
+    return [
+        config
+        for config in configs
+        if (not methods or method_of(config) in methods or run_key(config) in keys)
+        and (not datasets or config["dataset"]["name"] in datasets)
+    ]
+
+
+def parse_seeds(seeds: Seeds) -> list[int] | None:
+    """Parse seeds: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone), or as numbers. Raises UsageError."""
+    text = seeds_text(seeds)
+    if not text:
+        return None
+    found: set[int] = set()
+    try:
+        for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+    except ValueError:
+        found.clear()
+    if not found:
+        raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
+    return sorted(found)
+
+
+def seeds_text(seeds: Seeds) -> str:
+    """Convert seeds to the command line's notation; empty for all."""
+    if seeds is None or isinstance(seeds, str):
+        return seeds or ""
+    return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)

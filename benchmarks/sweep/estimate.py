@@ -16,8 +16,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
-from benchmarks.sweep.groups import RunGroup
-from benchmarks.sweep.plan import MEANINGLESS
+from benchmarks.sweep.plan import MEANINGLESS, RunGroup
 from benchmarks.sweep.similar import SIMILAR, Cost, Recorded, similar, stops_early
 from benchmarks.sweep.threads import threads
 from fvi_core.telling import duration

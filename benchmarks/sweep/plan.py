@@ -1,22 +1,22 @@
-"""Plan of a sweep: the runs of tables, their statuses, and the run groups left to train."""
+"""Plan of a sweep: its runs with their statuses, the run groups left to train, and outcomes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks.errors import UsageError, unknown
-from benchmarks.records.config import by_training, method_of, run_key, stack_key
+from benchmarks.records.config import by_training, run_key, stack_key
 from benchmarks.records.form import NewerRecord, RecordError
 from benchmarks.records.store import Store
-from benchmarks.shapes import RunConfig
+from benchmarks.shapes import Record, RunConfig
+from benchmarks.state.claims import Claims
+from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
-from benchmarks.sweep.groups import Placed, PlannedRun, RunGroup
 from benchmarks.sweep.similar import draws, passes
 from fvi_core import plugins
 
@@ -25,7 +25,91 @@ TO_TRAIN = ("missing", "failed", "stale")
 MEANINGLESS = "smoke"  # the protocol whose numbers are not shown
 WAITING = "waiting for data"  # set only by commands that have looked for the data
 NONE: Mapping[str, Any] = MappingProxyType({})
-Seeds = str | int | Iterable[int] | None  # "0-4" as on the command line, how many (5), or which ([0, 3])
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """Run with its status; note: who makes it, where it waits, why it failed or is stale, or what its record has wrong.
+
+    attempts: known failures when it was planned; asked: the metrics that its tables show.
+    """
+
+    key: str
+    config: RunConfig
+    status: str = "missing"
+    note: str = ""
+    attempts: int = 0
+    asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Base of plans and run groups: the folders of records and state, and the suite. Plain data."""
+
+    results: str
+    state: str
+    suite: Suite
+
+    @property
+    def store(self) -> Store:
+        return Store(self.results, self.suite.metrics)
+
+    @property
+    def claims(self) -> Claims:
+        return Claims(Path(self.state) / "claims")
+
+    @property
+    def failures(self) -> Failures:
+        return Failures(self.state)
+
+    def recorded(self, run: PlannedRun) -> bool:
+        """Whether a run has a whole record with current versions of all its metrics."""
+        try:
+            return self.store.status(run.config, run.asked)[0] == "done"
+        except RecordError:
+            return False
+
+
+@dataclass(frozen=True)
+class RunGroup(Placed):
+    """Runs that one process trains together. Plain data: it can be pickled, or written as JSON."""
+
+    runs: tuple[PlannedRun, ...]
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(run.key for run in self.runs)
+
+    @cached_property
+    def configs(self) -> tuple[RunConfig, ...]:
+        return tuple(run.config for run in self.runs)
+
+    @property
+    def title(self) -> str:
+        """Describe the group in a few words."""
+        first = self.configs[0]
+        one = f"split {first['dataset']['split']} seed {first['seed']}"
+        return f"{first['method']}, {first['dataset']['name']}, " + (
+            one if len(self.runs) == 1 else f"{len(self.runs)} runs"
+        )
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """Outcome of one run.
+
+    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it); unsaved
+    (trained, but its record, kept in ``record``, could not be written; see reason).
+    """
+
+    key: str
+    status: str
+    reason: str = ""
+    record: Record | None = None
+
+
+Outcomes = Generator[tuple[RunGroup, list[RunOutcome]], None, None]  # closing it stops training
+Report = Callable[[RunGroup, float, str], None]  # arguments: group, finished fraction, present activity
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -126,70 +210,6 @@ def make_plan(
     return Plan(str(Path(results).resolve()), str(Path(state).resolve()), suite, tuple(runs)).look(**how)
 
 
-def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
-    """Return the metrics that tables show of each run, by its key."""
-    return merged(table.asked(protocol, seeds) for table in tables)
-
-
-def merged(sets: Iterable[Mapping[str, set[str]]]) -> dict[str, set[str]]:
-    """Return the union of sets under the same name."""
-    found: dict[str, set[str]] = {}
-    for each in sets:
-        for name, content in each.items():
-            found.setdefault(name, set()).update(content)
-    return found
-
-
-def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[str]:
-    """Return a sentence for every table with fewer replicates than requested."""
-    asked, told = parse_seeds(seeds) or [], []
-    for table in tables:
-        chosen = table.check_protocol(protocol)
-        count = table.replicates(chosen)
-        used = sum(seed < count for seed in asked)
-        if count > 0 and used < len(asked):
-            has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
-            some = f"{used or 'none'} of {len(asked)} requested are used"
-            told.append(f"--seeds {seeds_text(seeds)}: {has}, {some if used < count else f'all {count} are used'}")
-    return told
-
-
-def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
-    """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned."""
-    places = ((table, row, dataset) for table in tables for row in table.rows for dataset in table.datasets)
-    told = (
-        f"table {table.name}, row {row.label}: {reason}"
-        for table, row, dataset in places
-        if (reason := table.lacks(row, dataset, protocol))
-    )
-    return list(dict.fromkeys(told))
-
-
-def only(
-    configs: list[RunConfig],
-    methods: Collection[str],
-    datasets: Collection[str],
-    rows: Mapping[str, Collection[str]] = NONE,
-) -> list[RunConfig]:
-    """Select the runs of these methods and data sets (none named: all). Raises UnknownName.
-
-    rows: keys of the runs of a row, by its label, which may stand in place of a method.
-    """
-    sets = {config["dataset"]["name"] for config in configs}
-    chosen = (("method or row", methods, {*map(method_of, configs), *rows}), ("data set", datasets, sets))
-    for kind, names, known in chosen:
-        for name in names:
-            if name not in known:
-                raise unknown(f"{kind} of this table", name, known)
-    keys = {key for name in methods for key in rows.get(name, ())}
-    return [
-        config
-        for config in configs
-        if (not methods or method_of(config) in methods or run_key(config) in keys)
-        and (not datasets or config["dataset"]["name"] in datasets)
-    ]
-
-
 def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:
     """Return the protocol, or else the most faithful one with records, except smoke. Raises UnknownName."""
     wanted = table.check_protocol(protocol)
@@ -205,27 +225,3 @@ def recorded_datasets(table: Any, protocol: str, has: Callable[[RunConfig], bool
         if name not in found and has(config):
             found.add(name)
     return found
-
-
-def parse_seeds(seeds: Seeds) -> list[int] | None:
-    """Parse seeds: '5' (how many: 0 to 4), '0-4', '0,3', '2-2' (2 alone), or as numbers. Raises UsageError."""
-    text = seeds_text(seeds)
-    if not text:
-        return None
-    found: set[int] = set()
-    try:
-        for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
-            first, _, last = part.partition("-")
-            found.update(range(int(first), int(last or first) + 1))
-    except ValueError:
-        found.clear()
-    if not found:
-        raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
-    return sorted(found)
-
-
-def seeds_text(seeds: Seeds) -> str:
-    """Convert seeds to the command line's notation; empty for all."""
-    if seeds is None or isinstance(seeds, str):
-        return seeds or ""
-    return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)

@@ -16,8 +16,7 @@ from typing import Any
 from benchmarks.experiment.alone import WAITING
 from benchmarks.records.config import kind_key
 from benchmarks.sweep.estimate import Estimate
-from benchmarks.sweep.groups import RunGroup, RunOutcome
-from benchmarks.sweep.plan import Plan, counts_text
+from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome, counts_text
 from benchmarks.sweep.similar import stops_early
 from fvi_core.telling import duration
 

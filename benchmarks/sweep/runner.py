@@ -12,8 +12,7 @@ from benchmarks.shapes import Record
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.sweep.estimate import Estimate
-from benchmarks.sweep.groups import PlannedRun, RunGroup, RunOutcome
-from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan
+from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, RunGroup, RunOutcome
 from benchmarks.sweep.progress import Display, Forecast
 from benchmarks.sweep.work import work
 from benchmarks.sweep.workers import Workers

@@ -21,7 +21,7 @@ from benchmarks.shapes import Failure, Record
 from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
 from benchmarks.suite import resolve
-from benchmarks.sweep.groups import Outcomes, PlannedRun, Report, RunGroup, RunOutcome
+from benchmarks.sweep.plan import Outcomes, PlannedRun, Report, RunGroup, RunOutcome
 from benchmarks.sweep.threads import limited
 from fvi_core import plugins
 from fvi_core.printing import message

@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.errors import BenchmarkError, UsageError
 from benchmarks.state.checkpoints import request_stop
 from benchmarks.state.claims import ClaimError
-from benchmarks.sweep.groups import Outcomes, Report, RunGroup
+from benchmarks.sweep.plan import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.threads import environment, threads
 from benchmarks.sweep.work import settle, work

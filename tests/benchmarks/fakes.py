@@ -25,8 +25,7 @@ from benchmarks.state.checkpoints import stop_requested
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.estimate import CHECKPOINT
-from benchmarks.sweep.groups import PlannedRun
-from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.plan import PlannedRun, make_plan
 from benchmarks.sweep.similar import Cost
 
 HERE = "tests.benchmarks.fakes"

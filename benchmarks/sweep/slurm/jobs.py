@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks import files
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite
-from benchmarks.sweep.groups import PlannedRun, RunGroup
+from benchmarks.sweep.plan import PlannedRun, RunGroup
 from benchmarks.sweep.slurm import SlurmError, queue
 from fvi_core.printing import message
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.errors import UsageError, unknown
 from benchmarks.records.config import is_large
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.threads import threads
 
 SHORT = 20  # small runs per array task, by default

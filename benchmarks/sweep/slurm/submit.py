@@ -16,8 +16,7 @@ from benchmarks import files
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Holder
 from benchmarks.sweep import progress, runner
-from benchmarks.sweep.groups import RunGroup, RunOutcome
-from benchmarks.sweep.plan import Plan
+from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome
 from benchmarks.sweep.progress import Forecast, duration
 from benchmarks.sweep.slurm import SlurmError, jobs, queue, snapshot
 from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX

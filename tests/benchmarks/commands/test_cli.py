@@ -17,8 +17,7 @@ from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import progress
-from benchmarks.sweep.groups import RunOutcome
-from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.plan import RunOutcome, make_plan
 from benchmarks.sweep.progress import Forecast
 from reports.records import Records
 from tests.benchmarks import fakes

@@ -16,7 +16,7 @@ from benchmarks.records.config import InvalidConfig, by_training, method_of, run
 from benchmarks.records.store import Store
 from benchmarks.state import kept
 from benchmarks.suite import Suite
-from benchmarks.sweep import plan
+from benchmarks.sweep import begin
 from benchmarks.sweep.begin import with_rows
 from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config, numbers
 
@@ -90,7 +90,7 @@ def test_a_row_may_be_added_to_any_table_of_classes_and_chosen_by_name():
             continue
         (table,) = with_rows(name, NAME.lower(), Suite())
         configs = table.runs()
-        scaled, plain = plan.only(configs, [NAME], []), plan.only(configs, ["MAP"], [])
+        scaled, plain = begin.only(configs, [NAME], []), begin.only(configs, ["MAP"], [])
         assert scaled and {training_key(c) for c in scaled} == {training_key(c) for c in plain}
         assert all(c["evaluation"]["fit"]["held_out"] for c in scaled) and all(
             "fit" not in c["evaluation"] for c in plain

@@ -20,7 +20,7 @@ from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
 from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, progress
 from benchmarks.state.claims import Claims, Holder, Overtaken
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.work import perform
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes

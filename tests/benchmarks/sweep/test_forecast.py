@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.sweep.estimate import Estimate
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.progress import Forecast
 from tests.benchmarks import fakes
 

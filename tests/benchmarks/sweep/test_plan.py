@@ -96,11 +96,11 @@ def test_a_table_is_expanded_in_its_protocol(folders):
 
 def test_only_some_methods_and_data_sets():
     configs = [fakes.config(method=m, dataset=d) for m in ("MAP", "GP") for d in ("digits", "boston")]
-    chosen = planning.only(configs, ["GP"], ["boston"])
+    chosen = begin.only(configs, ["GP"], ["boston"])
     assert [(c["method"], c["dataset"]["name"]) for c in chosen] == [("GP", "boston")]
-    assert planning.only(configs, [], []) == configs
+    assert begin.only(configs, [], []) == configs
     with pytest.raises(UnknownName, match="unknown data set .* did you mean 'boston'"):
-        planning.only(configs, [], ["Bostn"])
+        begin.only(configs, [], ["Bostn"])
 
 
 def test_the_label_of_a_row_chooses_its_runs_alone_and_the_name_of_a_method_those_of_all_its_rows():
@@ -125,7 +125,7 @@ def test_the_label_of_a_row_chooses_its_runs_alone_and_the_name_of_a_method_thos
     ],
 )
 def test_seeds(text, seeds):
-    assert planning.parse_seeds(text) == seeds
+    assert begin.parse_seeds(text) == seeds
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_seeds(text, seeds):
 )
 def test_seeds_that_a_table_does_not_have_are_told(text, told):
     tables = [fakes.get("fake"), fakes.get("fake-none"), fakes.get("fake-slow")]
-    assert planning.beyond(tables, None, text) == ([told] if told else [])
+    assert begin.beyond(tables, None, text) == ([told] if told else [])
 
 
 @pytest.mark.parametrize("text", ["0", "a", "3-1", "-1", "1.5", ","])
 def test_seeds_that_mean_nothing(text):
     with pytest.raises(UsageError, match="--seeds"):
-        planning.parse_seeds(text)
+        begin.parse_seeds(text)
 
 
 def test_a_group_is_plain_data(folders):

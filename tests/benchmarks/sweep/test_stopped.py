@@ -18,7 +18,7 @@ import pytest
 from benchmarks.records.provenance import ROOT
 from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.work import perform, settle
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import stopping

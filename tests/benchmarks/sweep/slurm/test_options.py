@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.errors import UsageError
-from benchmarks.sweep.groups import RunGroup
+from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.slurm.options import Options, load, minutes
 from tests.benchmarks import fakes
 
