@@ -25,10 +25,7 @@ SUM = 1e-3  # how far from 1 the probabilities of a point may sum
 ALIKE = 0.02  # rows whose sums differ by less, relative to their mean, are probabilities in some unit
 FEWEST = 10  # fewest points for this conclusion
 LIMIT = 1e100  # largest number of a regression in standardised units: its square is finite too
-LARGE, RATIO = (
-    100_000_000,
-    100,
-)  # largest ratio of unpacked to packed size for large arrays
+LARGE, RATIO = 100_000_000, 100  # bytes of a large array, and its largest ratio of unpacked to packed size
 LOGARITHMS = {
     "log-probabilities": 1.0,
     "negative log-probabilities": -1.0,

@@ -32,14 +32,14 @@ def write_sets(
     asked = [one for dataset in table.datasets for one in template(table, dataset, protocol) if chosen(one)]
     if not asked:
         raise UsageError(f"table {table.name} plans no runs of protocol {protocol} that were chosen")
-    seeds: dict[tuple[str, int], list[int]] = {}
+    places: dict[tuple[str, int], list[RunConfig]] = {}
     for one in asked:
-        seeds.setdefault((one["dataset"]["name"], one["dataset"]["split"]), []).append(one["seed"])
-    for one in {(o["dataset"]["name"], o["dataset"]["split"]): o for o in asked}.values():
-        name, number = one["dataset"]["name"], one["dataset"]["split"]
+        places.setdefault((one["dataset"]["name"], one["dataset"]["split"]), []).append(one)
+    for (name, number), runs in places.items():
+        one = runs[-1]
         split = load_split(one)
         arrays: dict[str, Any] = {
-            "dataset": name, "split": number, "seeds": seeds[name, number], "task": split.task,
+            "dataset": name, "split": number, "seeds": [run["seed"] for run in runs], "task": split.task,
             "outputs": split.n_outputs, "y_mean": split.y_mean, "y_std": split.y_std,
             "train/x": split.train.x, "train/y": split.train.y,
         }  # fmt: skip
@@ -124,11 +124,12 @@ def _asked(table: Table, protocol: str, answer: Answer) -> RunConfig:
     dataset, split = answer.word("dataset"), answer.whole("split")
     if dataset not in table.datasets:
         raise unknown(f"data set of table {table.name}", dataset, table.datasets)
-    asked = [one for one in template(table, dataset, protocol) if one["dataset"]["split"] == split]
+    every = template(table, dataset, protocol)
+    asked = [one for one in every if one["dataset"]["split"] == split]
     seed = answer.whole("seed") if "seed" in answer else (asked[0]["seed"] if asked else 0)
     found = [one for one in asked if one["seed"] == seed]
     if not found:
-        there = [(one["dataset"]["split"], one["seed"]) for one in template(table, dataset, protocol)]
+        there = [(one["dataset"]["split"], one["seed"]) for one in every]
         raise Refused(
             f"{file}: split {split}, seed {seed} of {dataset} is not in table {table.name} at protocol {protocol}, "
             f"which has (split, seed) {', '.join(map(str, there[:10]))}{', ...' if len(there) > 10 else ''}"
