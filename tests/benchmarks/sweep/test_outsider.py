@@ -15,7 +15,8 @@ from benchmarks.metrics import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
-from benchmarks.sweep.plan import asked_metrics, make_plan
+from benchmarks.sweep.begin import asked_metrics
+from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.work import perform
 from benchmarks.tables import Cell, Column, NoRecipe, Recipe, Row, Table
 from fvi_core import plugins
