@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.records import stamp
 from benchmarks.records import store as store_module
 from benchmarks.records.form import InvalidRecord, NewerRecord, RecordError, parse, serialise, slug
 from benchmarks.records.store import Store, StoreError
@@ -163,6 +164,7 @@ def test_a_damaged_record_is_named_and_never_done(store, damage, message):
 def test_what_fails_is_named_once_and_read_once(store, monkeypatch):
     paths = [store.write(record(seed)) for seed in range(3)]
     paths[1].write_text(paths[1].read_text().replace('"value": 0.5', '"value": 0.6'))
+    stamp.code(*stamp.ROOMS)  # once in a process, which reads the code
     seen = []
     read = store_module.files.read
     monkeypatch.setattr(store_module.files, "read", lambda path: seen.append(path) or read(path))
