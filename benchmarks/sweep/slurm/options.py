@@ -102,7 +102,7 @@ KINDS: dict[str, tuple[Any, str]] = {  # option: its kind, and the expected valu
 
 
 def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Path | None = None) -> Options:
-    """Load options from a TOML file; ``key=value`` words take precedence.
+    """Load options from a TOML file; ``key=value`` words take precedence. Those of sbatch make one table.
 
     Without a file: $FVI_SLURM, else slurm.toml in ``folder`` (default: the present one) if it exists. Raises
     UsageError: the file or word, what was expected, what was found.
@@ -118,12 +118,14 @@ def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Pa
         values = {key: _checked(key, value, str(path)) for key, value in read.items()}
     elif chosen:
         raise UsageError(f"{path}: no such file of SLURM options")
+    given: dict[str, Any] = {}
     for word in changes:
         key, equals, text = word.partition("=")
         if not equals:
             raise UsageError(f"--slurm {word}: expected key=value, as in --slurm partition=gpu")
-        values[key] = _checked(key, _parsed(key, text), f"--slurm {word}")
-    return Options(**values)
+        value = _checked(key, _parsed(key, text), f"--slurm {word}")
+        given[key] = given.get(key, {}) | value if key == "sbatch" else value
+    return Options(**values | given)
 
 
 def minutes(text: str | int) -> int:

@@ -133,3 +133,10 @@ def test_several_gpus_are_asked_for_and_have_a_process_each():
 class _Executor:
     def __init__(self, folder, parameters):
         self.folder, self.parameters = folder, parameters
+
+
+def test_repeated_words_for_sbatch_make_one_table_in_place_of_the_file_s(tmp_path):
+    file = tmp_path / "slurm.toml"
+    file.write_text('[sbatch]\nexclude = "node3"\n')
+    found = load(file, ["sbatch=mail-type=END", "sbatch=--exclusive", "sbatch=nice=9"])
+    assert found.sbatch == {"nice": "9", "mail-type": "END", "exclusive": True}
