@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from fvi_core.spelling import check_limits, nearest
+from fvi_core.spelling import LIMITS, check_limits, nearest
 
 __all__ = ["REGISTRIES", "PartSpec", "Registry", "UnknownPart", "checked", "later", "nested"]
 
@@ -78,7 +78,7 @@ class Registry:
         for field in fields:
             value, limits = hyper.get(field.name, field.default), field.metadata.get("limits")
             if limits and value is not field.default:
-                check_limits(f"{self.kind} {name!r}: {field.name}", value, **limits)
+                check_limits(f"{self.kind} {name!r}: {field.name}", value, str(field.type), **limits)
         return cls(**hyper)
 
 
@@ -102,7 +102,7 @@ def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:
 def checked(default: Any = dataclasses.MISSING, among: Iterable[str] = (), **limits: float) -> Any:
     """Declare a hyper-parameter with limits: ``among`` these names, or a number that is ``least`` or more, ``above``,
     ``most`` or less, ``below`` another, or None where that is the default; in a list, each. :meth:`Registry.build`
-    checks them.
+    checks them. Raises TypeError for another limit.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Square:
@@ -129,6 +129,8 @@ def later(default: Any, among: Iterable[str] = (), **limits: float) -> Any:
 
 
 def _limits(among: Iterable[str], limits: dict[str, float]) -> dict[str, Any]:
+    if unknown := set(limits) - set(LIMITS):
+        raise TypeError(f"limit {min(unknown)!r} is not known; {nearest(min(unknown), [*LIMITS, 'among'])}")
     return {"limits": limits | ({"among": tuple(among)} if among else {})}
 
 

@@ -1,4 +1,5 @@
-"""What code from outside may change for its own ends only: settings of the process, and tensors that parts share."""
+"""Guards against code from outside: settings of the process are restored after it, tensors that parts share must not
+be changed by it."""
 
 from __future__ import annotations
 

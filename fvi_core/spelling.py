@@ -30,15 +30,19 @@ def check_known(place: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{place} {value!r} is not known; {nearest(str(value), values)}")
 
 
-def check_limits(place: str, value: Any, among: Iterable[str] = (), **limits: float) -> None:
+def check_limits(place: str, value: Any, kind: str, among: Iterable[str] = (), **limits: float) -> None:
     """Raise ValueError for a value that is not among the known ones, or a number, or one in a list, beyond a limit
-    ("least", "above", "most", "below"); ``place`` as in :func:`check_known`.
+    ("least", "above", "most", "below"); ``place`` as in :func:`check_known`, ``kind``: the type, as in "list[int]".
     """
     if among:
         return check_known(place, value, among)
-    for each in value if isinstance(value, list | tuple) else [value]:
-        if not isinstance(each, Real) or not all(LIMITS[name][1](each, end) for name, end in limits.items()):
-            raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
+    several = isinstance(value, list | tuple)
+    form = ("list" in kind or "tuple" in kind) if several else not kind.startswith(("list", "tuple"))
+    numbers = value if several else [value]
+    if not form or not all(isinstance(each, Real) for each in numbers):
+        raise ValueError(f"{place}: expected {kind}, found {value!r}")
+    if not all(LIMITS[name][1](each, end) for each in numbers for name, end in limits.items()):
+        raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
 
 
 def limits_in_words(among: Iterable[str] = (), **limits: float) -> str:

@@ -40,15 +40,18 @@ def reference_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[M
     """
     asked, split = own.config["evaluation"]["reference"], own.split
     chosen, samples = split.evaluation(asked["set"]), own.config["evaluation"]["samples"]
-    references = {EXACT: [exact(own, chosen.x, samples)]} if asked["exact"] else {}
-    for label, trainings in sorted(asked["against"].items()):
-        references[label] = [_predictions(other(each), chosen.x, samples) for each in trainings]
     found: list[MetricRow] = []
-    for label, others in references.items():
-        each = [distances.between(predicted.sets[asked["set"]], reference) for reference in others]
+
+    def add(label: str, references: list[Predictions]) -> None:
+        each = [distances.between(predicted.sets[asked["set"]], reference) for reference in references]
         means = {metric: float(np.mean([values[metric] for values in each])) for metric in each[0]}
         where = ";".join(filter(None, (f"reference={label}", chosen.condition)))
-        found += metric_rows(split.name, where, means, len(chosen.x))
+        found.extend(metric_rows(split.name, where, means, len(chosen.x)))
+
+    if asked["exact"]:
+        add(EXACT, [exact(own, chosen.x, samples)])
+    for label, trainings in sorted(asked["against"].items()):
+        add(label, [_predictions(other(each), chosen.x, samples) for each in trainings])
     return found
 
 

@@ -186,8 +186,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
         found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
-        if "limits" in entry and value != entry.get("default"):
-            check_limits(place, found[key], **entry["limits"])
+        if "limits" in entry and not ("default" in entry and value == entry["default"]):
+            check_limits(place, found[key], entry["type"], **entry["limits"])
         if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
             del found[key]
     return found

@@ -116,7 +116,7 @@ class NearestNeighbourKL(Divergence):
     """
 
     space: str = checked("predictor", among=("parameter", "predictor"))
-    samples: int = checked(500, least=2)
+    samples: int = checked(500, least=1)
     k: int = checked(1, least=1)
 
     def __call__(self, step: Step) -> Tensor:

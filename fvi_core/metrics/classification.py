@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fvi_core.metrics.probabilities import smooth
-
-from .probabilities import entropy, log_mean_exp
+from .probabilities import entropy, log_mean_exp, smooth
 
 _CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples
 _NORMALISED = 1e-2  # the log-sum-exp of log-probabilities is 0 but for the rounding of float16

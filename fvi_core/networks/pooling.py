@@ -1,4 +1,5 @@
-"""ReLU, dropout and 2x2 max-pooling of images in one step: a few images at a time, which stay in a processor's cache.
+"""Masks of dropout, and ReLU, dropout and 2x2 max-pooling of images in one step: a few images at a time, which stay in
+a processor's cache.
 
 Pooling before the ReLU gives the same values and sends gradients to the same pixels: the largest of four numbers stays
 the largest, and where none is positive no gradient passes. So the ReLU sees a quarter of the pixels. The gradient needs

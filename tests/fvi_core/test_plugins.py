@@ -130,6 +130,21 @@ def test_a_file_that_another_needs_is_named_itself(own, tmp_path, monkeypatch):
         methods.get("MAP")
 
 
+def test_a_broken_file_that_imports_the_catalogue_first_leaves_its_rows(tmp_path):
+    (tmp_path / "broken.py").write_text("from fvi_core import methods\nraise RuntimeError('half way')\n")
+    code = """
+import os
+from fvi_core import plugins
+try:
+    plugins.load()
+except plugins.PluginError:
+    del os.environ["FVI_PLUGINS"]
+from fvi_core import methods
+assert {"MAP", "FSVI"} <= methods.catalogue().keys()"""
+    environment = os.environ | {"FVI_PLUGINS": str(tmp_path / "broken.py")}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True)
+
+
 def test_the_command_line_prints_one_message(own):
     own("1 / 0\n")
     done = subprocess.run([sys.executable, "-m", "benchmarks", "methods"], cwd=ROOT, capture_output=True, text=True)

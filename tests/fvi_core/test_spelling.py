@@ -44,12 +44,31 @@ def test_a_value_that_is_not_known_is_named_with_its_place_and_the_nearest():
         ({"above": 0}, (1e-9,), (0,), "above 0"),
         ({"least": 0, "below": 1}, (0, 0.99), (-0.1, 1), "0 or more and below 1"),
         ({"above": 0, "most": 1}, (0.5, 1), (0, 1.1), "above 0 and 1 or less"),
-        ({"least": 1}, ([1, 2], (), np.int64(3)), ([1, 0], "3", None), "1 or more"),
+        ({"least": 1}, (np.int64(3), np.float32(1.5)), (np.float32(0.5),), "1 or more"),
     ],
 )
 def test_a_number_beyond_its_limits_is_named_with_its_place(limits, inside, outside, expected):
     for value in inside:
-        check_limits("family 'swag': start", value, **limits)
+        check_limits("family 'swag': start", value, "float", **limits)
     for value in outside:
         with pytest.raises(ValueError, match=re.escape(f"family 'swag': start: expected {expected}, found {value!r}")):
-            check_limits("family 'swag': start", value, **limits)
+            check_limits("family 'swag': start", value, "float", **limits)
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        ("float", (1.0,), ("1", None, [1.0])),
+        ("list[int]", ([1, 2], (1,), []), (1, ["1"])),
+        ("tuple[int, ...] | None", ((1, 2),), (1, None)),
+        ("int | list[int]", (1, [1, 2]), ("1",)),
+    ],
+)
+def test_a_value_of_another_form_is_refused_with_the_type(kind, right, wrong):
+    for value in right:
+        check_limits("network 'mlp': hidden", value, kind, least=1)
+    for value in wrong:
+        with pytest.raises(ValueError, match=re.escape(f"network 'mlp': hidden: expected {kind}, found {value!r}")):
+            check_limits("network 'mlp': hidden", value, kind, least=1)
+    with pytest.raises(ValueError, match="hidden: expected 1 or more, found "):
+        check_limits("network 'mlp': hidden", [1, 0] if "[" in kind else 0, kind, least=1)

@@ -83,7 +83,10 @@ def test_what_is_wrong_is_named(what):
     ({"divergence": {"name": "gaussian_kl", "covariance": "ful"}},
      "divergence.covariance 'ful' is not known; did you mean 'full'"),
     ({"family": {"name": "ensemble", "base": {"name": "dropout", "rate": "0.1"}}},
-     "family.base.rate: expected .* found '0.1'"),
+     "family.base.rate: expected float, found '0.1'"),
+    ({"family": {"name": "dropout", "rate": [0.5]}}, r"family.rate: expected float, found \[0.5\]"),
+    ({"context": {"name": "random_pixel", "points": None}}, "context.points: expected int, found None"),
+    ({"network": {"name": "mlp", "hidden": 3}}, r"network.hidden: expected list\[int\], found 3"),
 ])  # fmt: skip
 def test_a_value_beyond_the_limits_of_its_part_is_refused_before_any_training(change, message):
     with pytest.raises(ValueError, match=message):
@@ -174,8 +177,13 @@ def test_a_default_is_within_its_limits_and_what_lies_beyond_is_refused(what):
     entries = known()[kind][part]
     limits, default = entries[name]["limits"], entries[name].get("default")
     if default is not None:
-        check_limits(name, default, **limits)
-    others = {"name": part} | {key: 1 for key, entry in entries.items() if "default" not in entry}
-    for wrong in ["nonsense"] if "among" in limits else [end + BEYOND[side] for side, end in limits.items()]:
+        check_limits(name, default, entries[name]["type"], **limits)
+
+    def placed(key, value):
+        return [value] if entries[key]["type"].startswith(("list", "tuple")) else value
+
+    others = {"name": part} | {key: placed(key, 1) for key, entry in entries.items() if "default" not in entry}
+    beyond = [placed(name, end + BEYOND[side]) for side, end in limits.items() if side != "among"]
+    for wrong in beyond or ["nonsense"]:
         with pytest.raises(ValueError, match=f"{name}( '|: expected)"):
             REGISTRIES[kind].build(others | {name: wrong})
