@@ -118,7 +118,7 @@ def test_linear_holds_then_falls_on_a_line_then_holds():
     rates, _ = walk({"name": "linear", "final": 0.2, "start": 0.5, "end": 0.75}, losses)
     expected = [0.1] * 10 + [0.1 * (1 - 0.8 * i / 5) for i in range(1, 6)] + [0.02] * 5
     torch.testing.assert_close(rates[:, 0], torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=0)
-    with pytest.raises(ValueError, match="expected 0 <= start < end <= 1, found 0.8 and 0.72"):
+    with pytest.raises(ValueError, match="expected start < end, found 0.8 and 0.72"):
         SCHEDULES.build({"name": "linear", "final": 2.0, "start": 0.8})
 
 
