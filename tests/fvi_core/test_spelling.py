@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from fvi_core.registry import checked, later
 from fvi_core.spelling import alike, check_known, check_limits, nearest
 
 
@@ -72,3 +73,9 @@ def test_a_value_of_another_form_is_refused_with_the_type(kind, right, wrong):
             check_limits("network 'mlp': hidden", value, kind, least=1)
     with pytest.raises(ValueError, match="hidden: expected 1 or more, found "):
         check_limits("network 'mlp': hidden", [1, 0] if "[" in kind else 0, kind, least=1)
+
+
+def test_a_limit_of_another_name_is_refused_where_it_is_declared():
+    for declare in (checked, later):
+        with pytest.raises(TypeError, match="limit 'lest' is not known; did you mean 'least'"):
+            declare(1.0, lest=0)
