@@ -25,7 +25,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtr, stdtrit
+import scipy  # scipy.special, slow to load, is loaded at its first use
 
 from benchmarks.records.published import Published
 
@@ -128,7 +128,7 @@ class Comparison:
         """Two-sided p-value of no difference."""
         if math.isinf(self.freedom):
             return math.erfc(abs(self.t) / math.sqrt(2))
-        return float(2 * stdtr(self.freedom, -abs(self.t)))
+        return float(2 * scipy.special.stdtr(self.freedom, -abs(self.t)))
 
     @cached_property
     def width(self) -> float:
@@ -188,12 +188,13 @@ def level(scatter: float, taken: float, runs: int) -> float:
     and are assumed to scatter ``taken`` times as much, with so many runs on either side: P(|T| > q sqrt((1 + taken²) /
     (1 + scatter²))) for Student's T with runs - 1 degrees of freedom and its quantile q."""
     bound = _quantile(runs - 1) * math.sqrt((1 + taken**2) / (1 + scatter**2))
-    return float(2 * stdtr(runs - 1, -bound))
+    return float(2 * scipy.special.stdtr(runs - 1, -bound))
 
 
 def _quantile(freedom: Any) -> Any:
     """Two-sided quantile of Student's t distribution at the level; the normal one for infinite freedom."""
-    return np.where(np.isfinite(freedom), stdtrit(freedom, 1 - LEVEL / 2), ndtri(1 - LEVEL / 2))
+    normal = scipy.special.ndtri(1 - LEVEL / 2)
+    return np.where(np.isfinite(freedom), scipy.special.stdtrit(freedom, 1 - LEVEL / 2), normal)
 
 
 def range_of(means: Sequence[float]) -> float | None:

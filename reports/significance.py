@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from scipy.special import stdtr
+import scipy  # scipy.special, slow to load, is loaded at its first use
 
 ALPHA = 0.05
 ROUNDING = 1e-12
@@ -56,7 +56,7 @@ class Paired:
         """Two-sided p-value of no difference."""
         if self.error == 0:
             return 0.0 if self.gap else 1.0
-        return float(2 * stdtr(self.n - 1, -abs(self.gap) / self.error)) if self.n > 1 else math.nan
+        return float(2 * scipy.special.stdtr(self.n - 1, -abs(self.gap) / self.error)) if self.n > 1 else math.nan
 
     def needed(self, level: float = ALPHA, most: int = 1000) -> int | None:
         """Return how many runs, at this scatter, would make a difference of this size significant; None for more than
@@ -64,7 +64,7 @@ class Paired:
         counts = range(2, most + 1) if self.gap else range(0)
 
         def is_enough(n: int) -> bool:
-            return bool(2 * stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level)
+            return bool(2 * scipy.special.stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level)
 
         place = bisect_left(counts, True, key=is_enough)
         return counts[place] if place < len(counts) else None

@@ -27,7 +27,7 @@ FOR_ALL = {
     "fvi_core.spelling",
     "fvi_core.telling",
 }  # they import nothing: every room may import them
-HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats"}
+HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "gpytorch", "scipy.stats", "scipy.special"}
 LATE = {"submitit", "pooch", "tensorflow_datasets"}
 SKIPPED = {".git", ".venv", ".state", ".pytest_cache", ".hypothesis", ".ruff_cache", ".mypy_cache", "__pycache__"}
 TEXT = {"", ".py", ".md", ".txt", ".toml", ".json", ".csv", ".tex", ".html", ".css", ".yaml", ".yml", ".sh", ".cfg"}
