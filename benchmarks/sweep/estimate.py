@@ -27,14 +27,16 @@ RECORDS, ELSEWHERE, CHECKPOINT = "records", "records of another processor", "a c
 
 @dataclass
 class Estimate:
-    """Estimated seconds on one core. groups: by the keys of a run group, where the cost is known.
+    """Estimated seconds on one core of what is left to do. groups: by the keys of a run group, where the cost is known.
 
+    saved: by the same keys, the fraction of training that checkpoints have saved;
     sources: runs by the source of their estimate; untried: runs without a record or checkpoint showing that they work;
     unknown: runs without an estimate; trained_only: runs whose evaluation is not included; early: runs that cost at
     most their estimate, since training may end before its last epoch.
     """
 
     groups: dict[tuple[str, ...], float] = field(default_factory=dict)
+    saved: dict[tuple[str, ...], float] = field(default_factory=dict)
     sources: Counter[str] = field(default_factory=Counter)
     unknown: list[RunConfig] = field(default_factory=list)
     untried: list[RunConfig] = field(default_factory=list)
@@ -102,14 +104,14 @@ def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
             found.unknown += group.configs
             continue
         seconds = sum(cost.evaluation or 0.0 for cost in sure.values())
-        for runs in by_training(group.configs).values():
-            if not all(known.measurable(config) for config in runs):
-                seconds += sure[run_key(runs[0])].training * (1 - known.done(runs[0]))
+        trainings = by_training(group.configs).values()
+        saved = {run_key(runs[0]): known.done(runs[0]) for runs in trainings if not all(map(known.measurable, runs))}
+        seconds += sum(sure[key].training * (1 - done) for key, done in saved.items())
         for run, cost in zip(group.runs, sure.values()):
             found.trained_only += cost.evaluation is None
             found.sources[cost.source] += 1
             found.early += cost.source in (CHECKPOINT, SIMILAR) and stops_early(run.config)
-        found.groups[group.keys] = seconds
+        found.groups[group.keys], found.saved[group.keys] = seconds, sum(saved.values()) / len(trainings)
     return found
 
 

@@ -21,7 +21,7 @@ from benchmarks.sweep.similar import stops_early
 from fvi_core.telling import duration
 
 SEEN = 1.0  # seconds of work before any extrapolation
-BEGUN = 0.01  # fraction of a group below which its progress is not extrapolated
+BEGUN = 0.01  # fraction of a group's work below which its progress is not extrapolated
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Forecast:
 
     def __init__(self, groups: Sequence[RunGroup], estimate: Estimate | None = None, workers: int = 1) -> None:
         self.workers, self.groups = workers, {group.keys: group for group in groups}
-        known = estimate.groups if estimate else {}
+        known, self.saved = (estimate.groups, estimate.saved) if estimate else ({}, {})
         runs = sum(len(keys) for keys in self.groups if keys in known)
         self.estimated = bool(runs)
         self.mean = sum(known.get(keys, 0.0) for keys in self.groups) / runs if runs else 1.0
@@ -74,21 +74,27 @@ class Forecast:
             self.spent[_kind(group)] += now - running.since
             self.expected[_kind(group)] += self.costs[group.keys]
 
+    def _made(self, keys: tuple[str, ...]) -> float:
+        """Fraction of a group's work that is made here; what a checkpoint had saved is no part of it."""
+        saved = self.saved.get(keys, 0.0)
+        running = self.running.get(keys)
+        return max(0.0, running.fraction - saved) / (1 - saved) if running and saved < 1 else 0.0
+
     @property
     def fraction(self) -> float:
         """Finished fraction of all work."""
         whole = sum(self.costs.values())
         done = sum(cost for keys, cost in self.costs.items() if keys in self.over)
-        done += sum(self.costs[keys] * running.fraction for keys, running in self.running.items())
+        done += sum(self.costs[keys] * self._made(keys) for keys in self.running)
         return min(1.0, done / whole) if whole else 1.0
 
     def left(self, now: float) -> float | None:
         """Return the seconds left, or None before anything is known."""
         spent, expected = self.spent.copy(), self.expected.copy()
         for keys, running in self.running.items():
-            if running.fraction > BEGUN:
+            if (made := self._made(keys)) > BEGUN:
                 spent[_kind(running.group)] += now - running.since
-                expected[_kind(running.group)] += running.fraction * self.costs[keys]
+                expected[_kind(running.group)] += made * self.costs[keys]
         seen, foreseen = sum(spent.values()), sum(expected.values())
         if seen <= SEEN or not foreseen:
             if not self.estimated:
@@ -97,10 +103,10 @@ class Forecast:
         left = []
         for keys, group in self.groups.items():
             if keys not in self.over:
-                kind, here = _kind(group), self.running.get(keys)
+                kind, here, made = _kind(group), self.running.get(keys), self._made(keys)
                 cost = self.costs[keys] * (spent[kind] / expected[kind] if expected[kind] else seen / foreseen)
-                if here and here.fraction:
-                    cost *= 1 - here.fraction
+                if made:
+                    cost *= 1 - made
                 elif here:
                     cost = max(0.0, cost - (now - here.since))
                 left.append(cost)

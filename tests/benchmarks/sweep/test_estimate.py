@@ -104,6 +104,7 @@ def test_a_checkpoint_tells_and_spares_what_it_has_done(folders):
     found = look([fakes.config(seed) for seed in range(2)], folders)
     whole = 60.0 / 30 * 120 / 2
     assert found.sources == {"a checkpoint": 2} and sorted(found.groups.values()) == [whole * 0.75, whole]
+    assert sorted(found.saved.values()) == [0.0, 0.25]
 
 
 @pytest.mark.parametrize(("about", "done"), [({"cpu": "Z80"}, 0.25), ({"code": "older"}, 0.0), ({"threads": 2}, 0.0)])

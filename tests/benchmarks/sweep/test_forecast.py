@@ -57,6 +57,17 @@ def test_a_run_that_has_begun_is_not_counted_again():
     assert found.left(45.0) == 60.0 and found.left(500.0) == 0.0
 
 
+def test_what_a_checkpoint_had_saved_says_nothing_of_the_speed():
+    resumed = group()
+    found = Forecast([resumed], Estimate(groups={resumed.keys: 40.0}, saved={resumed.keys: 0.6}))
+    found.report(resumed, 0.0, 0.0)
+    found.report(resumed, 0.6, 2.0)
+    assert found.left(2.0) == 38.0 and found.fraction == 0.0, "nothing is made yet, though six tenths are"
+    found.report(resumed, 0.7, 20.0)
+    assert found.left(20.0) == pytest.approx(60.0), "a quarter of the rest took 20 seconds"
+    assert found.fraction == pytest.approx(0.25)
+
+
 def test_runs_that_others_made_say_nothing_of_the_cost():
     first, second = group(), group(seed=1)
     found = forecast([(first, 10.0), (second, 10.0)])
