@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import datasets
 from benchmarks.records.config import differences, stack_key
@@ -17,6 +17,9 @@ from benchmarks.records.hyperparameters import load_parts
 from benchmarks.shapes import RunConfig
 from datasets import Description
 from fvi_core.registry import NETWORKS
+
+if TYPE_CHECKING:
+    from fvi_core.networks import Network
 
 SIMILAR = "records of similar runs, in proportion to the work"
 # Costs in multiplications of float32: of a step, for each number that a layer gives, and of other types.
@@ -100,9 +103,10 @@ def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
     if size is None:
         return None
     reduced = training.get("precision") == "bfloat16"
-    size *= TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
-    points = batch + context_points(parts.get("context") or {}, batch)
-    return STEP / stack + networks(config) * draws(config) * points * size, -(-about.n_train // batch)
+    context = context_points(parts.get("context") or {}, batch)
+    made = draws(config) * (batch + context) * size + _covariance(config, context)
+    made *= networks(config) * TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
+    return STEP / stack + made, -(-about.n_train // batch)
 
 
 def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> Cost | None:
@@ -149,18 +153,30 @@ def _evaluation(config: RunConfig, one: Recorded) -> float | None:
 
 def _size(config: RunConfig) -> float | None:
     """Cost of a network at one input; 1 for a method without a network, None where it is not known here."""
-    network, about = config["parts"].get("network"), _data(config)
-    if not network:
+    if not config["parts"].get("network"):
         return 1.0
-    return _counted(json.dumps(network, sort_keys=True), about.shape, about.n_outputs) if about else None
+    built = _network(config)
+    return built.multiplications + VALUE * built.activations if built else None
+
+
+def _covariance(config: RunConfig, points: int) -> float:
+    """Multiplications of the covariance ``J S J^T`` at so many points, over all weights; 0 where none is needed."""
+    built = _network(config) if (config["parts"].get("divergence") or {}).get("jacobian") == "full" else None
+    return points**2 * built.n_parameters * built.n_outputs if built else 0.0
+
+
+def _network(config: RunConfig) -> Network | None:
+    """Network of a run; None where it is not known here."""
+    network, about = config["parts"].get("network"), _data(config)
+    return _built(json.dumps(network, sort_keys=True), about.shape, about.n_outputs) if network and about else None
 
 
 @cache
-def _counted(network: str, shape: tuple[int, ...], outputs: int) -> float | None:
+def _built(network: str, shape: tuple[int, ...], outputs: int) -> Network | None:
     load_parts()  # imports torch, which most commands do without
     try:
         built = NETWORKS.build(json.loads(network)).build(shape, outputs)
-        return built.multiplications + VALUE * built.activations
+        return built if built.multiplications else None
     except (ValueError, LookupError, TypeError):
         return None
 
