@@ -331,15 +331,17 @@ def _draw(
     options: Any = None,
 ) -> list[str]:
     """Draw figures and print their paths, and the files that do not count, with reasons."""
-    from reports.figures import Options, draw
+    from reports.figures import Options
+    from reports.figures.processes import drawing
 
     problems: list[str] = []
-    for drawn in draw(figures, suite, records, out, protocol, seeds, forms, options or Options()):
-        what = f"skipped: {drawn.skipped}"
-        if drawn.files:
-            what = " and ".join([_shown(drawn.files[0]), ", ".join(file.suffix for file in drawn.files[1:])])
-        print(f"Figure {drawn.name}: {what}", flush=True)
-        problems += drawn.problems
+    with drawing(figures, suite, records, out, protocol, seeds, forms, options or Options()) as found:
+        for drawn in found:
+            what = f"skipped: {drawn.skipped}"
+            if drawn.files:
+                what = " and ".join([_shown(drawn.files[0]), ", ".join(file.suffix for file in drawn.files[1:])])
+            print(f"Figure {drawn.name}: {what}", flush=True)
+            problems += drawn.problems
     return problems
 
 

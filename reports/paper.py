@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from reports.agreement import RULE as AGREEMENT
 from reports.captions import heading, notes
 from reports.choice import Choice
 from reports.entries import VERDICTS
-from reports.figures import FIGURES, Drawn, draw
+from reports.figures import FIGURES, Drawn
+from reports.figures.processes import drawing
 from reports.findings.page import chapter, of_book
 from reports.labels import name as metric_name
 from reports.latex import latex, listed, place
@@ -80,7 +81,11 @@ class Paper:
 
 def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] = print) -> Paper:
     """Write the source into a folder and compile it there. Raises BenchmarkError without a working LaTeX."""
-    book = Book(suite, records)
+    with drawing(list(FIGURES.values()), suite, records, out, None, None, (".pdf",)) as drawn:
+        return _write(Book(suite, records), out, drawn, say)
+
+
+def _write(book: Book, out: Path, figures: Iterable[Drawn], say: Callable[[str], None]) -> Paper:
     methods = Methods(book)
     say("Tables: every record is read")
     shown = [sheet for sheet in book.flat if sheet.filled]
@@ -98,7 +103,7 @@ def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] 
         made = latex(sheet.result, Choice(page=PAGE, rules=False), _notes(sheet, noted))
         (out / name).write_text(made, encoding="utf-8")
         parts.append(rf"\clearpage\subsection{{{_title(sheet)}}}" + f"\n\\input{{{name}}}\n\\FloatBarrier")
-    drawn = list(_figures(suite, records, out, say))
+    drawn = list(_counted(figures, say))
     parts += [r"\section{Figures}", *(_figure(each) for each in drawn if each.files)]
     parts += [_causes(book), _methods(methods), r"\end{document}"]
     source = out / MAIN
@@ -197,10 +202,9 @@ def _without_records(book: Book) -> str:
     return flowing(f"Tables without records, which are not printed: {', '.join(empty)}.") if empty else ""
 
 
-def _figures(suite: Suite, records: Records, out: Path, say: Callable[[str], None]) -> Iterator[Drawn]:
-    chosen = list(FIGURES.values())
-    for number, drawn in enumerate(draw(chosen, suite, records, out, forms=(".pdf",)), start=1):
-        say(f"Figure {number} of {len(chosen)}: {drawn.name}" + ("" if drawn.files else " (no records)"))
+def _counted(figures: Iterable[Drawn], say: Callable[[str], None]) -> Iterator[Drawn]:
+    for number, drawn in enumerate(figures, start=1):
+        say(f"Figure {number} of {len(FIGURES)}: {drawn.name}" + ("" if drawn.files else " (no records)"))
         yield drawn
 
 

@@ -95,7 +95,7 @@ class Records:
     """
 
     def __init__(self, folder: Path | str, state: Path | str | None = None) -> None:
-        self.store = Store(folder)
+        self.store, self.state = Store(folder), state
         self.failed = set(Failures(state).keys()) if state else set()
         self.results: dict[tuple, Any] = {}  # tables aggregated from these records
         self._found: dict[str, Recorded | Broken | str | None] = {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import lzma
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from markupsafe import Markup, escape
 from benchmarks import files
 from benchmarks.records.form import slug
 from benchmarks.suite import Suite
+from benchmarks.sweep.progress import Ticker
 from benchmarks.tables.spec import UNREDUCED
 from reports import stamp
 from reports.captions import caption, counts, heading, notes
-from reports.figures import FIGURES, draw
+from reports.figures import FIGURES, Drawn
+from reports.figures.processes import drawing
 from reports.findings import words as findings_words
 from reports.findings.page import of_book
 from reports.findings.verdicts import MEANINGS, Verdict
@@ -108,7 +111,9 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
     digest = stamp.of_site(suite, records, figures, (out / API).exists())
     found = stamp.last_site(out, digest)
     if found is None:
-        found = _Writer(suite, records, out).write(figures)
+        chosen = list(FIGURES.values()) if figures else []
+        with drawing(chosen, suite, records, out, None, None, (".svg", ".csv")) as drawn:
+            found = _Writer(suite, records, out).write(drawn)
         stamp.keep_site(out, digest, *found)
     names, problems = found
     sizes = {name: (out / name).stat().st_size for name in names}
@@ -157,10 +162,9 @@ class _Writer:
             "reading_in_words": told,
         }
 
-    def write(self, figures: bool) -> tuple[list[str], list[str]]:
+    def write(self, drawn: Iterable[Drawn]) -> tuple[list[str], list[str]]:
         """Write every file; return their names, and the files that do not count."""
         self.out.mkdir(parents=True, exist_ok=True)
-        drawn = list(self._figures()) if figures else []
         self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
         published = dict.fromkeys(picture.name for picture in self.book.pictures)
         self._page(
@@ -176,6 +180,8 @@ class _Writer:
         )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
         first: dict[tuple[Any, ...], str] = {}  # table by its settings, which several tables may share
+        pages = itertools.count(1)
+        ticker = Ticker(len(self.book.sheets) + len(self.methods.pages) + len(FIGURES), "pages and figures")
         for name, sheets in self.book.sheets.items():
             settings = tuple(filled_lines(name, self.suite))
             cells = self.differences.of(name) if name in self.book.suite.table_names() else []
@@ -186,13 +192,16 @@ class _Writer:
             )  # fmt: skip
             for sheet in sheets:
                 self._data(sheet.file, details(sheet, self.book, self.methods.pages))
+            ticker(next(pages))
         self._page("methods/index.html", "methods.html", methods=self.methods)
         for method, page in self.methods.pages.items():
             self._page(page, "method.html", method=method, methods=self.methods)
-        self._page("figures/index.html", "figures.html", figures=drawn)
+            ticker(next(pages))
+        figures = list(self._figures(drawn, lambda: ticker(next(pages))))
+        self._page("figures/index.html", "figures.html", figures=figures)
         self._page("compare/index.html", "compare.html", rule=RULE)
         self._data("data/compare.js", comparisons(self.book, self.methods, table_page))
-        self._data("data/search.js", entries(self.book, self.methods, self.findings, drawn, table_page))
+        self._data("data/search.js", entries(self.book, self.methods, self.findings, figures, table_page))
         self._forget()
         return self.made, self.book.problems
 
@@ -224,9 +233,10 @@ class _Writer:
         with files.replacing(listed) as file:
             file.write("\n".join(self.made).encode())
 
-    def _figures(self) -> Iterator[dict[str, Any]]:
+    def _figures(self, found: Iterable[Drawn], tell: Callable[[], None]) -> Iterator[dict[str, Any]]:
         """Yield every figure with records: its title, its protocol, its files by form."""
-        for drawn in draw(list(FIGURES.values()), self.suite, self.records, self.out, forms=(".svg", ".csv")):
+        for drawn in found:
+            tell()
             if not drawn.files:
                 continue
             figure, (picture, numbers) = FIGURES[drawn.name], drawn.files

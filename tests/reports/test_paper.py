@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def blank(path: Path, width: int, height: int) -> None:
     path.write_text(text)
 
 
-def stand_ins(figures: list, suite: Any, records: Any, out: Path, forms: Any) -> Iterator[Drawn]:
+def stand_ins(figures: list, suite: Any, records: Any, out: Path, *more: Any) -> Iterator[Drawn]:
     """Empty figures of the sizes that there are, in place of real ones: drawing those is tested elsewhere."""
     (out / "figures").mkdir(parents=True)
     for number, figure in enumerate(figures):
@@ -51,7 +52,7 @@ def stand_ins(figures: list, suite: Any, records: Any, out: Path, forms: Any) ->
 
 
 def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper, "draw", stand_ins)
+    monkeypatch.setattr(paper, "drawing", lambda *asked: nullcontext(stand_ins(*asked)))
     monkeypatch.setattr(paper, "compile_pdf", lambda source, say: source)
     suite, said = Suite(), list[str]()
     made = paper.write(suite, Records(ROOT / "results"), tmp_path, said.append)
@@ -72,7 +73,7 @@ def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: py
 def test_a_note_stands_once_in_the_paper(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paper, "draw", lambda *args, **options: [])
+    monkeypatch.setattr(paper, "drawing", lambda *asked: nullcontext([]))
     monkeypatch.setattr(paper, "compile_pdf", lambda source, say: source)
     results = write("MAP", "boston", {("", "rmse"): [1.0, 2.0]})
     two = [

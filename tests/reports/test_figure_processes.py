@@ -1,0 +1,51 @@
+"""Figures drawn by several processes: the same files and results as by one, also where a process is killed."""
+
+from __future__ import annotations
+
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from benchmarks.errors import UsageError
+from benchmarks.suite import Suite
+from reports.figures import FIGURES, draw, processes
+from reports.figures.options import Options
+from reports.figures.processes import drawing
+from reports.records import Records
+
+CHOSEN = [figure for figure in FIGURES.values() if not figure.table] + [FIGURES["digits-roc"]]
+FORMS = (".svg", ".csv")
+
+
+@pytest.fixture(autouse=True)
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "available_cores", lambda: 2)
+    monkeypatch.setattr(processes, "WORTH", 1)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_several_processes_draw_what_one_draws(killed: bool, tmp_path: Path) -> None:
+    records = Records(tmp_path / "results")
+    alone = list(draw(CHOSEN, Suite(), records, tmp_path / "alone", None, None, FORMS))
+    with drawing(CHOSEN, Suite(), records, tmp_path / "together", None, None, FORMS) as drawn:
+        for process in active_children() if killed else ():
+            process.kill()
+        found = list(drawn)
+    assert [each.name for each in found] == [each.name for each in alone] == [figure.name for figure in CHOSEN]
+    assert [each.skipped for each in found] == [each.skipped for each in alone]
+    assert not any(each.skipped for each in found[:-1]) and "no records" in found[-1].skipped
+    for one, other in zip(alone, found):
+        assert [file.name for file in other.files] == [file.name for file in one.files]
+        assert [file.read_bytes() for file in other.files] == [file.read_bytes() for file in one.files]
+    assert not active_children()
+
+
+def test_an_error_of_the_user_reaches_the_one_who_reads(tmp_path: Path) -> None:
+    options = Options(columns=("Q",))
+    with (
+        drawing(CHOSEN, Suite(), Records(tmp_path), tmp_path, None, None, FORMS, options) as drawn,
+        pytest.raises(UsageError, match="unknown column .Q."),
+    ):
+        list(drawn)
+    assert not active_children()
