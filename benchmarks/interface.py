@@ -16,10 +16,10 @@ from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store
 from benchmarks.state import archive
 from benchmarks.suite import Suite
-from benchmarks.sweep import data, runner
+from benchmarks.sweep import runner
 from benchmarks.sweep.begin import SUITE, Names, Planned, Say, Seeds, TooLong, choose, place
 from benchmarks.sweep.estimate import Known, estimate
-from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.plan import make_plan, missing_data
 from benchmarks.sweep.progress import Ticker, display
 from benchmarks.sweep.runner import RESULTS, STATE, Summary
 from benchmarks.sweep.slurm import jobs
@@ -82,10 +82,10 @@ def plan(
     found = make_plan(asked.configs, results, state, suite, asked.metrics, queued=queued)
     if not cost:
         return Planned(asked, found, where)
-    missing = data.look(found, fetch, say)
+    missing = missing_data(found, fetch, say)
     for line in missing.lines(tried=fetch):
         say(line)
-    found = found.waiting(missing.notes)
+    found = found.waiting(missing)
     if fetch and found.groups:
         found.check_writable()
     return Planned(asked, found, where, missing, estimate(found.groups, Known(found.store, found.state)))

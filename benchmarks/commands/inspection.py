@@ -19,7 +19,7 @@ from benchmarks.state import kept
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
-from benchmarks.sweep.begin import asked_metrics, seeds_text
+from benchmarks.sweep.begin import merged, seeds_text
 from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, counts_text, make_plan
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
@@ -87,7 +87,8 @@ def status_text(
     everything = [config for own in runs.values() for config in own.values()]
     store = Store(results, suite.metrics, remember=state / CHECKED)
     how: Any = {"strict": False, "queued": jobs.pending(state), "store": store}
-    plan = make_plan(everything, results, state, suite, asked_metrics(tables, protocol, seeds), **how)
+    asked = merged(table.asked(protocol, seeds) for table in tables)
+    plan = make_plan(everything, results, state, suite, asked, **how)
     found = {run.key: run.status for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:

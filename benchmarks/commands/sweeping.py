@@ -78,13 +78,16 @@ def print_best(table: Any, protocol: str | None, results: Path, state: Path, sui
 def run(plan: Plan, options: Options, wait: bool) -> int:
     """Submit and report; with ``wait``, follow until every run is over. Returns the exit status of the command."""
     plan, receipt = submit(plan, options)
-    print(submitted_text(plan, receipt))
+    print(*plan.problems, f"{len(plan.runs)} runs: {counts_text(plan.counts)}", sep="\n")
+    coming = len(plan.select("running", "queued"))
+    nothing = "nothing to submit" + (f"; {coming} runs are on their way" if coming else "")
+    print(*(receipt or [nothing]), sep="\n")
     if wait:
         plan = follow(plan)
         print(inspection.failures_text(plan))
         if plan.counts["done"] < len(plan.runs):
             print(f"to continue: {hints.again()}")
-    elif receipt or plan.select("running", "queued"):
+    elif receipt or coming:
         return UNFINISHED
     return 0 if plan.counts["done"] == len(plan.runs) else 1
 
@@ -99,14 +102,6 @@ def submit(plan: Plan, options: Options) -> tuple[Plan, list[str]]:
     with jobs.locked(plan.state):
         plan = plan.look(jobs.pending(plan.state, held=True))
         return plan, sbatch.submit(plan.groups, options, Path(plan.state)) if plan.groups else []
-
-
-def submitted_text(plan: Plan, receipt: list[str]) -> str:
-    """Describe a submitted sweep: its plan and its receipt."""
-    lines = [*plan.problems, f"{len(plan.runs)} runs: {counts_text(plan.counts)}"]
-    waiting = plan.counts["running"] + plan.counts["queued"]
-    nothing = "nothing to submit" + (f"; {waiting} runs are on their way" if waiting else "")
-    return "\n".join([*lines, *(receipt or [nothing])])
 
 
 def follow(plan: Plan) -> Plan:

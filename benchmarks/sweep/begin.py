@@ -11,9 +11,9 @@ from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.records.config import method_of, run_key
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
-from benchmarks.sweep import data, hints
+from benchmarks.sweep import hints
 from benchmarks.sweep.estimate import LONGEST, Estimate, hours
-from benchmarks.sweep.plan import MEANINGLESS, NONE, Plan, RunGroup, counts_text
+from benchmarks.sweep.plan import MEANINGLESS, NONE, Missing, Plan, RunGroup, counts_text
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
@@ -65,7 +65,7 @@ class Planned:
     asked: Selection
     plan: Plan
     where: Where = field(repr=False)
-    missing: data.Missing = field(default_factory=data.Missing)
+    missing: Missing = field(default_factory=Missing)
     estimate: Estimate | None = None
 
     @property
@@ -195,7 +195,7 @@ def choose(
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
     for line in (*beyond(found, protocol, seeds), *lacking(found, protocol)):
         say(line)
-    metrics = asked_metrics(found, protocol, numbers)
+    metrics = merged(table.asked(protocol, numbers) for table in found)
     rows = merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
     return Selection(found, protocol, only(configs, names(methods), names(datasets), rows), metrics)
 
@@ -218,11 +218,6 @@ def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
 def names(given: Names | None) -> list[str]:
     """Return one name or several as a list."""
     return [given] if isinstance(given, str) else list(given or ())
-
-
-def asked_metrics(tables: Sequence[Any], protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
-    """Return the metrics that tables show of each run, by its key."""
-    return merged(table.asked(protocol, seeds) for table in tables)
 
 
 def merged(sets: Iterable[Mapping[str, set[str]]]) -> dict[str, set[str]]:

@@ -1,10 +1,10 @@
-"""Plan of a sweep: its runs with their statuses, the run groups left to train, and outcomes."""
+"""Plan of a sweep: its runs with their statuses, the data that they wait for, the run groups left, and outcomes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -12,12 +12,17 @@ from typing import Any
 
 from benchmarks.records.config import by_training, run_key, stack_key
 from benchmarks.records.form import NewerRecord, RecordError
+from benchmarks.records.hyperparameters import context_pools
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record, RunConfig
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
+from benchmarks.sweep import hints
 from benchmarks.sweep.similar import draws, passes
+from datasets import BadData, UnknownDataset, UnknownSplit
+from datasets.fetch import OFFLINE_VARIABLE
+from datasets.needs import Lack, get, lacking
 from fvi_core import plugins
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
@@ -136,10 +141,10 @@ class Plan(Placed):
         """Return the runs with any of these statuses."""
         return [run for run in self.runs if run.status in statuses]
 
-    def waiting(self, lacking: Mapping[str, str]) -> Plan:
-        """Return the plan with runs marked as waiting where data are missing. lacking: missing data by key."""
-        wait = {run.key for run in self.select(*TO_TRAIN)}.intersection(lacking)
-        runs = (replace(run, status=WAITING, note=lacking[run.key]) if run.key in wait else run for run in self.runs)
+    def waiting(self, missing: Missing) -> Plan:
+        """Return the plan with runs marked as waiting where data are missing."""
+        waits = {run.key: ", ".join(missing.runs[run.key]) for run in self.select(*TO_TRAIN) if run.key in missing.runs}
+        runs = (replace(run, status=WAITING, note=waits[run.key]) if run.key in waits else run for run in self.runs)
         return replace(self, runs=tuple(runs))
 
     def look(self, queued: Mapping[str, str] = NONE, strict: bool = True, store: Store | None = None) -> Plan:
@@ -208,6 +213,60 @@ def make_plan(
     unique = {run_key(config): config for config in configs}
     runs = (PlannedRun(key, config, asked=tuple(sorted(asked.get(key, ())))) for key, config in unique.items())
     return Plan(str(Path(results).resolve()), str(Path(state).resolve()), suite, tuple(runs)).look(**how)
+
+
+@dataclass
+class Missing:
+    """Missing data. runs: the data sets that a run waits for, by its key; lacks: missing files, by data set."""
+
+    runs: dict[str, list[str]] = field(default_factory=dict)
+    lacks: dict[str, Lack] = field(default_factory=dict)
+
+    def lines(self, tried: bool) -> list[str]:
+        """Name every data set that runs wait for, the reason, and the command that fetches it.
+
+        tried: a download failed.
+        """
+        waiting, lines = Counter(name for names in self.runs.values() for name in names), []
+        for name, lack in self.lacks.items():
+            files = f"{len(lack.files)} file{'s' * (len(lack.files) != 1)} of {lack.megabytes:.3g} MB"
+            why = f"could not be fetched ({lack.reason})" if tried else "not fetched yet"
+            runs = "1 run waits" if waiting[name] == 1 else f"{waiting[name]} runs wait"
+            lines.append(f"{runs} for data set {name}: {f'{files}, {why}' if lack.files else lack.reason}")
+        if names := [name for name, lack in self.lacks.items() if lack.files]:
+            before = "" if tried else f"the sweep tries to fetch them, unless {OFFLINE_VARIABLE} is set; "
+            command = hints.module("datasets", "fetch", *names)
+            lines.append(f"{before}to fetch them, where there is a network: {command}")
+        return lines
+
+
+def missing_data(plan: Plan, fetch: bool = False, say: Callable[[str], None] = print) -> Missing:
+    """Find the data missing for the runs left to train; with ``fetch``, try to download them first."""
+    found = _missing(plan)
+    if fetch and found.lacks:
+        reasons = {name: left.reason for name, lack in found.lacks.items() if (left := get(lack, say))}
+        found = _missing(plan)
+        found.lacks = {name: replace(lack, reason=reasons.get(name, "")) for name, lack in found.lacks.items()}
+    return found
+
+
+def _missing(plan: Plan) -> Missing:
+    found, known = Missing(), {}
+    for run in plan.select(*TO_TRAIN):
+        data, pools = run.config["dataset"], context_pools(run.config["parts"].get("context"))
+        needs = data["name"], data["scheme"] or None, tuple(run.config["evaluation"]["sets"]), tuple(sorted(pools))
+        if needs not in known:
+            try:
+                known[needs] = lacking(*needs)
+            except (UnknownDataset, UnknownSplit, BadData):  # the run itself reports this
+                known[needs] = []
+        for lack in known[needs]:
+            before = found.lacks.get(lack.dataset, lack)
+            files = tuple(dict.fromkeys((*before.files, *lack.files)))
+            found.lacks[lack.dataset] = Lack(lack.dataset, files, before.reason or lack.reason)
+        if known[needs]:
+            found.runs[run.key] = list(dict.fromkeys(lack.dataset for lack in known[needs]))
+    return found
 
 
 def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:

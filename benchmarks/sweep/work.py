@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -88,19 +89,25 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
     return making.told()
 
 
-def settle(group: RunGroup, reason: str) -> list[RunOutcome]:
+def settle(group: RunGroup, reason: str, moment: float = 0.0) -> list[RunOutcome]:
     """Return the outcomes of a group whose process has died: runs without a record have failed, for this reason, unless
-    another process has taken them over, which counts this death itself."""
-    making = _Making(group, group.claims)
-    for run in group.runs:
-        if group.recorded(run):
-            making.note(run, "done")
-            continue
-        if failure := making.failures.since(run.key, run.attempts):
-            making.note(run, "failed", failure["reason"])
-        else:
-            making.fail(run, reason, guess=True)
-        making.claims.release(run.key)
+    another process has taken them over, which counts this death itself.
+
+    Holds their claims for ``moment`` seconds before, in which a signal may show that this process was to end too.
+    """
+    with group.claims as claims:
+        for key in group.keys:
+            with contextlib.suppress(ClaimError):
+                claims.acquire(key)
+        time.sleep(moment)
+        making = _Making(group, claims)
+        for run in group.runs:
+            if group.recorded(run):
+                making.note(run, "done")
+            elif failure := making.failures.since(run.key, run.attempts):
+                making.note(run, "failed", failure["reason"])
+            else:
+                making.fail(run, reason, guess=True)
     return making.told()
 
 

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -21,7 +21,6 @@ from typing import Any
 
 from benchmarks.errors import BenchmarkError, UsageError
 from benchmarks.state.checkpoints import request_stop
-from benchmarks.state.claims import ClaimError
 from benchmarks.sweep.plan import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.threads import environment, threads
@@ -83,11 +82,10 @@ class Workers:
                     except (EOFError, OSError):
                         worker.process.join(GRACE)
                         status = worker.process.exitcode
-                        with _claims(worker.group):
-                            if status or worker.group:
-                                time.sleep(self.moment)  # a signal raises here
-                            self.workers.remove(worker)
-                            found = settle(worker.group, death(status)) if worker.group else []
+                        found = settle(worker.group, death(status), self.moment) if worker.group else []
+                        if status and not worker.group:
+                            time.sleep(self.moment)  # a signal raises here
+                        self.workers.remove(worker)
                         if worker.group:
                             yield worker.group, found
                         if worker.group or (status and worker.slot in heard):
@@ -131,18 +129,6 @@ class Workers:
             process.start()
         self.workers.append(Worker(process, ours, slot))
         theirs.close()  # otherwise a message cut short by its death would never end
-
-
-@contextlib.contextmanager
-def _claims(group: RunGroup | None) -> Iterator[None]:
-    """Hold the claims of a dead worker before another worker takes over its runs."""
-    with contextlib.ExitStack() as stack:
-        if group:
-            claims = stack.enter_context(group.claims)
-            for key in group.keys:
-                with contextlib.suppress(ClaimError):
-                    claims.acquire(key)
-        yield
 
 
 def death(status: int | None) -> str:

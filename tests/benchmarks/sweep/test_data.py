@@ -9,8 +9,7 @@ import pytest
 from benchmarks.commands import sweeping
 from benchmarks.commands.cli import build
 from benchmarks.state.failures import Failures
-from benchmarks.sweep import data
-from benchmarks.sweep.plan import WAITING, make_plan
+from benchmarks.sweep.plan import WAITING, make_plan, missing_data
 from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
 from datasets import fetch
@@ -100,7 +99,7 @@ def test_runs_without_data_are_not_submitted_to_a_cluster(folders, capsys, monke
     taken = []
     monkeypatch.setattr(submit, "submit", lambda groups, options, state: taken.extend(groups) or ["submitted"])
     plan = make_plan([*THERE, *LACKING], *folders, fakes.SUITE)
-    plan = plan.waiting(data.look(plan).notes)
+    plan = plan.waiting(missing_data(plan))
     assert sweeping.run(plan, Options(), wait=False) == 3
     assert {config["dataset"]["name"] for group in taken for config in group.configs} == {"digits"}
     assert "5 runs: 2 missing, 3 waiting for data" in capsys.readouterr().out
@@ -114,13 +113,13 @@ def test_done_runs_need_no_data_and_failed_ones_do(folders):
     plan = make_plan(LACKING, *folders, fakes.SUITE)
     Failures(folders[1]).write(LACKING[1], plan.runs[1].key, "no data")
     plan = make_plan(LACKING, *folders, fakes.SUITE)
-    found = data.look(plan)
+    found = missing_data(plan)
     assert found.runs == {plan.runs[1].key: ["yacht"], plan.runs[2].key: ["yacht"]}
-    assert plan.waiting(found.notes).counts == {"done": 1, WAITING: 2} | dict.fromkeys(
+    assert plan.waiting(found).counts == {"done": 1, WAITING: 2} | dict.fromkeys(
         ("running", "queued", "failed", "stale", "missing"), 0
     )
-    assert plan.waiting(found.notes).groups == []
+    assert plan.waiting(found).groups == []
 
 
 def test_a_data_set_that_nobody_knows_is_left_to_the_run(folders):
-    assert data.look(make_plan([fakes.config(dataset="atlantis")], *folders, fakes.SUITE)).runs == {}
+    assert missing_data(make_plan([fakes.config(dataset="atlantis")], *folders, fakes.SUITE)).runs == {}

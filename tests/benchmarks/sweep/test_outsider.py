@@ -15,7 +15,6 @@ from benchmarks.metrics import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
-from benchmarks.sweep.begin import asked_metrics
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.work import perform
 from benchmarks.tables import Cell, Column, NoRecipe, Recipe, Row, Table
@@ -151,7 +150,7 @@ def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(fold
         configs = [
             config for config in table.runs() if (config["method"], config["dataset"]["name"]) == ("MAP", "cinquin_1d")
         ]
-        plan = make_plan(configs, results, state, Suite(), asked=asked_metrics([table], None))
+        plan = make_plan(configs, results, state, Suite(), asked=table.asked(None))
         assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
         (group,) = plan.groups
     with forgotten():  # as a worker, which has looked up nothing yet
