@@ -13,6 +13,10 @@ from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.shapes import Failure, RunConfig
 
+UNREADABLE = "unknown: its failure file cannot be read"
+# Values of entries that a file lacks or has wrong.
+DEFAULTS = {"reason": UNREADABLE, "attempt": 1, "time": "", "log": "", "traceback": "", "guess": False, "death": False}
+
 
 class Failures:
     """Failures in a folder, one file per run: reason, traceback, log, time and the number of attempts so far."""
@@ -36,19 +40,9 @@ class Failures:
             return None
         except (OSError, ValueError):
             found = None
-        found = found if isinstance(found, dict) else {}
-        attempt, reason = found.get("attempt"), _text(found.get("reason"))
-        return {
-            "key": key,
-            "reason": reason or "unknown: its failure file cannot be read",
-            "attempt": attempt if type(attempt) is int and attempt > 0 else 1,
-            "time": _text(found.get("time")),
-            "log": _text(found.get("log")),
-            "traceback": _text(found.get("traceback")),
-            "guess": found.get("guess") is True,
-            "death": found.get("death") is True,
-            "config": _config(found.get("config"), key),
-        }
+        told = found if isinstance(found, dict) else {}
+        values: Any = {name: _valid(told.get(name), default) for name, default in DEFAULTS.items()}
+        return {"key": key, **values, "config": _config(told.get("config"), key)}
 
     def attempts(self, key: str) -> int:
         """Return how often a run has failed since it last succeeded."""
@@ -104,9 +98,11 @@ class Failures:
         return [name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")]
 
 
-def _text(value: Any) -> str:
-    """Return a text that can be printed and written; "" for any other value."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+def _valid(value: Any, default: Any) -> Any:
+    """Return a value of the default's type, a text so that it can be printed; the default for any other, 0 and ""."""
+    if type(value) is not type(default) or value == "" or (type(value) is int and value < 1):
+        return default
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _config(found: Any, key: str) -> RunConfig | None:

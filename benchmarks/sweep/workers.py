@@ -42,12 +42,6 @@ class Worker:
     slot: int
     group: RunGroup | None = None
 
-    def receive(self) -> Any:
-        """Return the next message. Raises EOFError or OSError if the process has died."""
-        if not self.pipe.poll():
-            raise EOFError  # dead, though a child process still holds the pipe open
-        return self.pipe.recv()
-
 
 class Workers:
     """Pool of ``count`` processes (default: one per GPU, else as many as cores allow), each of which sees one GPU.
@@ -78,7 +72,9 @@ class Workers:
                 owner |= {w.process.sentinel: w for w in self.workers}
                 for worker in dict.fromkeys(owner[ready] for ready in wait(list(owner))):
                     try:
-                        place, *message = worker.receive()
+                        if not worker.pipe.poll():
+                            raise EOFError  # dead, though a child process still holds the pipe open
+                        place, *message = worker.pipe.recv()
                     except (EOFError, OSError):
                         worker.process.join(GRACE)
                         status = worker.process.exitcode
