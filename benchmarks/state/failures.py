@@ -6,7 +6,7 @@ import contextlib
 import json
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks import files
 from benchmarks.records import provenance
@@ -41,8 +41,8 @@ class Failures:
         except (OSError, ValueError):
             found = None
         told = found if isinstance(found, dict) else {}
-        values: Any = {name: _valid(told.get(name), default) for name, default in DEFAULTS.items()}
-        return {"key": key, **values, "config": _config(told.get("config"), key)}
+        values = {name: _valid(told.get(name), default) for name, default in DEFAULTS.items()}
+        return cast(Failure, {"key": key, **values, "config": _config(told.get("config"), key)})
 
     def attempts(self, key: str) -> int:
         """Return how often a run has failed since it last succeeded."""
