@@ -83,7 +83,6 @@ def build(suite: Suite) -> Callable[..., None]:
 
     upkeep.add(app, suite)
     exchange.add(app, suite)
-    upkeep.add_keys(app)
 
     @app.command("tables")
     def tables_() -> None:

@@ -120,35 +120,6 @@ def add(app: typer.Typer, suite: Suite) -> None:
             raise typer.Exit(1)
         print(f"wrote {store.write(found.again)}")
 
-
-def comparison_text(found: list[verify.Remade]) -> str:
-    """Describe each record trained again in a line, then counts, and the meaning of differences."""
-    rows: list[tuple[str, ...]] = []
-    for one in found:
-        config = one.record["config"]
-        size = "" if one.verdict in (verify.EQUAL, verify.FAILED) else f"{one.difference:.1e}"
-        what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
-        pairs = zip((one.record, one.again or one.record), one.machines)
-        made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
-        named = one.record["key"], method_of(config), config["dataset"]["name"]
-        rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
-    head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
-    lines = [inspection.columns([head, *rows])]
-    verdicts = verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED
-    counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in verdicts}
-    lines.append(f"{len(found)} records: {counts_text(counts)}")
-    if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
-        lines.append(
-            "Numbers differ only from records of another model of processor or number of threads, or of a processor "
-            "whose exact model they do not name. The cause may be rounding that training amplifies; this comparison "
-            "does not show it."
-        )
-    return "\n".join(lines)
-
-
-def add_keys(app: typer.Typer) -> None:
-    """Add the command keys to a command line."""
-
     @app.command("keys", help=KEYS)
     def keys_(
         write: Annotated[bool, typer.Option("--write", help="renew keys.txt and retired.txt")] = False,
@@ -182,3 +153,28 @@ def add_keys(app: typer.Typer) -> None:
         kept = {record: why for record, why in retired.items() if record in found}
         manifest.write_retired(kept | dict.fromkeys(new, reason), results / manifest.RETIRED)
         print(f"{file} written; {len(new)} records retired, {len(back)} no longer")
+
+
+def comparison_text(found: list[verify.Remade]) -> str:
+    """Describe each record trained again in a line, then counts, and the meaning of differences."""
+    rows: list[tuple[str, ...]] = []
+    for one in found:
+        config = one.record["config"]
+        size = "" if one.verdict in (verify.EQUAL, verify.FAILED) else f"{one.difference:.1e}"
+        what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
+        pairs = zip((one.record, one.again or one.record), one.machines)
+        made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
+        named = one.record["key"], method_of(config), config["dataset"]["name"]
+        rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
+    head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
+    lines = [inspection.columns([head, *rows])]
+    verdicts = verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED
+    counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in verdicts}
+    lines.append(f"{len(found)} records: {counts_text(counts)}")
+    if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
+        lines.append(
+            "Numbers differ only from records of another model of processor or number of threads, or of a processor "
+            "whose exact model they do not name. The cause may be rounding that training amplifies; this comparison "
+            "does not show it."
+        )
+    return "\n".join(lines)
