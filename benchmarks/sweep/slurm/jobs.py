@@ -24,7 +24,8 @@ from benchmarks import files
 from benchmarks.state.checkpoints import progress
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import PlannedRun, RunGroup
-from benchmarks.sweep.slurm import SlurmError, queue
+from benchmarks.sweep.slurm import queue
+from benchmarks.sweep.slurm.queue import SlurmError
 from fvi_core.printing import message
 
 FOLDER, TODO, OVER = "slurm", "todo", "over"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import files
-from benchmarks.sweep.slurm import SlurmError
+from benchmarks.errors import BenchmarkError
 
 TIMEOUT = 60  # longest time of a SLURM command, in seconds
 WORDS = {
@@ -29,6 +29,12 @@ MARKS = {  # marks of slurmstepd in a job's error file, for ends that the contro
     "CANCELLED": r"CANCELLED AT \S+ \*\*\*",
 }
 GONE = (*WORDS, "COMPLETED", "FAILED")
+
+
+class SlurmError(BenchmarkError):
+    """Error: SLURM's commands do not answer or refuse, or what jobs need cannot be written or read."""
+
+    exit_code = 2  # nothing was started
 
 
 @dataclass(frozen=True)

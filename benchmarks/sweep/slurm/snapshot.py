@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.records import provenance
-from benchmarks.sweep.slurm import SlurmError
+from benchmarks.sweep.slurm.queue import SlurmError
 from fvi_core import plugins
 
 LEFT_OUT = {".pyc"}

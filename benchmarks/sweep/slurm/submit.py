@@ -18,9 +18,10 @@ from benchmarks.state.claims import Holder
 from benchmarks.sweep import progress, runner
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome
 from benchmarks.sweep.progress import Forecast, duration
-from benchmarks.sweep.slurm import SlurmError, jobs, queue, snapshot
+from benchmarks.sweep.slurm import jobs, queue, snapshot
 from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX
 from benchmarks.sweep.slurm.options import Options
+from benchmarks.sweep.slurm.queue import SlurmError
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.threads import LIBRARIES, VARIABLE, threads
 from benchmarks.sweep.work import log_path

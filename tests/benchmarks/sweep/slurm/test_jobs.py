@@ -17,8 +17,9 @@ from benchmarks.state.claims import Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import work
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import SlurmError, jobs, queue, submit
+from benchmarks.sweep.slurm import jobs, queue, submit
 from benchmarks.sweep.slurm.options import Options
+from benchmarks.sweep.slurm.queue import SlurmError
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import put
 

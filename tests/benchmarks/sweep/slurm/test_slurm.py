@@ -25,8 +25,9 @@ from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.slurm import SlurmError, jobs, queue
+from benchmarks.sweep.slurm import jobs, queue
 from benchmarks.sweep.slurm.options import Options
+from benchmarks.sweep.slurm.queue import SlurmError
 from benchmarks.tables import Recipe
 from tests.benchmarks import fakes
 from tests.configs import make_config

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 from benchmarks.records import provenance
-from benchmarks.sweep.slurm import SlurmError, snapshot
+from benchmarks.sweep.slurm import snapshot
+from benchmarks.sweep.slurm.queue import SlurmError
 
 CODE = provenance.code
 
