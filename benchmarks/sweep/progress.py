@@ -177,8 +177,9 @@ class Plain(Display):
 
     def __init__(self, every: float = LINE_EVERY) -> None:
         self.file, self.every = sys.stdout, every  # runs trained in this process redirect stdout to their logs
-        self.total = self.failed = 0
+        self.total = 0
         self.known: set[str] = set()  # keys of finished runs; two workers may report the same one
+        self.failed: set[str] = set()
         self.forecast = Forecast([])
         self.reasons: set[str] = set()
         self.start = self.last = time.monotonic()
@@ -199,9 +200,10 @@ class Plain(Display):
         trained = any(outcome.status in ("done", "unsaved") for outcome in outcomes)
         self.forecast.end(group, trained, time.monotonic())
         self.known |= {outcome.key for outcome in outcomes}
-        for reason in dict.fromkeys(o.reason for o in outcomes if o.status in ("failed", "unsaved")):
-            keys = [o.key for o in outcomes if o.reason == reason]
-            self.failed += len(keys)
+        failed = [o for o in outcomes if o.status in ("failed", "unsaved") and o.key not in self.failed]
+        for reason in dict.fromkeys(o.reason for o in failed):
+            keys = [o.key for o in failed if o.reason == reason]
+            self.failed.update(keys)
             told = "for the same reason" if reason in self.reasons else brief(reason)
             self.reasons.add(reason)
             self.say(f"failed: {group.title}: {told} ({' '.join(keys)})")
@@ -228,7 +230,7 @@ class Plain(Display):
             trains = 0 < each.fraction < 1 and WAITING not in each.text
             text = "" if trains else each.text  # during training the percentage says enough
             working.append(f"{each.group.title} {each.fraction:.0%} {text}".rstrip())
-        failed = f", {self.failed} failed" if self.failed else ""
+        failed = f", {len(self.failed)} failed" if self.failed else ""
         over = len(self.known) >= self.total
         tail = f" in {duration(self.last - self.start)}" if over else f", {self.left()}"
         now_at = f" [{'; '.join(working)}]" if working else ""
@@ -272,7 +274,7 @@ class Live(Plain):
         from rich.text import Text
 
         bars = Table.grid(padding=(0, 1))
-        whole = f"{len(self.known)}/{self.total}, {self.failed} failed, {self.left()}"
+        whole = f"{len(self.known)}/{self.total}, {len(self.failed)} failed, {self.left()}"
         rows = [("all runs", self.forecast.fraction, whole)]
         rows += [(each.group.title, each.fraction, each.text) for each in self.forecast.running.values()]
         for title, fraction, text in rows:

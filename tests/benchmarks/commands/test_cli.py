@@ -268,6 +268,10 @@ def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     for _ in range(2):  # as of two workers, each of which tells of the whole group
         display.end(group, [RunOutcome(group.keys[0], "done")])
     assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 runs in ")
+    for _ in range(2):
+        display.end(group, [RunOutcome(group.keys[0], "failed", "it diverged")])
+    told = capsys.readouterr().out
+    assert told.count("failed: ") == 1 and told.splitlines()[-1].startswith("1/1 runs, 1 failed in ")
 
 
 def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch):
