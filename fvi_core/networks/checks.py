@@ -15,6 +15,8 @@ from fvi_core.spelling import nearest
 
 MANY = 2**18
 """Size of the inputs at which random numbers are searched for."""
+PASSES = 5
+"""Training passes after which buffers that follow the weights have moved."""
 
 
 @torch.no_grad()
@@ -93,12 +95,37 @@ def refuse_state(module: nn.Module, example: Tensor) -> None:
 
 
 @torch.no_grad()
+def refuse_pursuit(module: nn.Module, example: Tensor) -> None:
+    """Raise UnfitModule where buffers that training passes move, batch normalisation's aside, change a module's values
+    once its weights are others: the module is evaluated as in ``eval()``, so that they would stay behind the weights.
+    """
+    trial = _training_mode(module)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for each in trial.parameters():
+            if each.requires_grad:
+                each.add_(torch.randn_like(each) * each.abs().mean())
+        kept = {name: value.clone() for name, value in trial.named_buffers()}
+        try:
+            for _ in range(PASSES):
+                trial(example)
+        except Exception:  # a forward() that fails in training mode is not used there
+            return
+    moved = {name: value.clone() for name, value in trial.named_buffers() if not torch.equal(value, kept[name])}
+    after = trial.eval()(example)
+    for name, value in trial.named_buffers():
+        value.copy_(kept[name])
+    if not torch.allclose(after, trial(example), rtol=1e-3, atol=1e-4):
+        raise UnfitModule(
+            f"forward() moves buffers {', '.join(moved)} in training, which follow the weights (spectral "
+            "normalisation, running statistics of instance normalisation): leave them out, or use nn.BatchNorm"
+        )
+
+
+@torch.no_grad()
 def random_in_training(module: nn.Module, example: Tensor) -> str | None:
     """Return a sentence on random numbers that a module draws in training outside nn.Dropout; else None."""
-    trial = copy.deepcopy(module).train()
-    for each in trial.modules():
-        if isinstance(each, NORMS) or type(each) is nn.Dropout:
-            each.eval()
+    trial = _training_mode(module)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         try:
@@ -112,6 +139,15 @@ def random_in_training(module: nn.Module, example: Tensor) -> str | None:
         "recurrent layers), which are left out: the module is evaluated as in eval(). MC Dropout uses nn.Dropout "
         "modules only"
     )
+
+
+def _training_mode(module: nn.Module) -> nn.Module:
+    """A copy in training mode, except for batch normalisation and nn.Dropout."""
+    trial = copy.deepcopy(module).train()
+    for each in trial.modules():
+        if isinstance(each, NORMS) or type(each) is nn.Dropout:
+            each.eval()
+    return trial
 
 
 def momenta(norms: Mapping[str, Any]) -> dict[str, float]:

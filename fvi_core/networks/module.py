@@ -62,6 +62,7 @@ class ModuleNetwork(Network):
                 each.inplace = False  # type: ignore[assignment]
         self.head_name, self.widest, self.ranks = checks.look(self.module, example, head)
         checks.refuse_state(self.module, example)
+        checks.refuse_pursuit(self.module, example)
         self.random = checks.random_in_training(self.module, example)
         norms = {name: each for name, each in self.module.named_modules() if isinstance(each, NORMS)}
         self.momenta = checks.momenta(norms)
@@ -267,15 +268,22 @@ class ModuleNetwork(Network):
 
 
 def _anew(module: nn.Module) -> nn.Module:
-    """A copy with fresh parameters. Raises UnfitModule for a submodule that cannot draw them."""
+    """A copy with fresh parameters. Raises UnfitModule for a submodule that cannot draw all of them."""
     fresh = copy.deepcopy(module)
     for name, each in fresh.named_modules():
-        trained = any(value is not None and value.requires_grad for value in each._parameters.values())
-        if not trained:
+        own = {key: value for key, value in each._parameters.items() if value is not None and value.requires_grad}
+        if not own:
             continue
         if not hasattr(each, "reset_parameters"):
             raise UnfitModule(f"submodule {name!r} has no reset_parameters(); give a function that makes the module")
+        for value in own.values():
+            value.data.fill_(torch.nan)
         each.reset_parameters()
+        if left := [key for key, value in each._parameters.items() if key in own and value.isnan().any()]:  # type: ignore[union-attr]
+            raise UnfitModule(
+                f"submodule {name!r}: reset_parameters() does not draw {', '.join(left)}; give a function that makes "
+                "the module"
+            )
     return fresh
 
 

@@ -201,6 +201,13 @@ def counted(module, x, forward):
     return forward(x)
 
 
+class Half(nn.Linear):
+    """A layer that draws its bias alone again."""
+
+    def reset_parameters(self):
+        nn.init.zeros_(self.bias)
+
+
 class Convolved(nn.Module):
     """A module whose last layer is a convolution."""
 
@@ -241,6 +248,42 @@ BAD = {
 def test_what_a_network_cannot_be_is_named(message):
     with pytest.raises(UnfitModule, match=message):
         ModuleNetwork(*BAD[message])
+
+
+@pytest.mark.parametrize("normalised", (nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm))
+def test_a_spectral_norm_that_training_would_leave_behind_is_refused(normalised):
+    """With u and v of the first weights, u^T W v is not the norm of later ones: it was up to 170 in place of 1."""
+
+    def make():
+        return nn.Sequential(normalised(nn.Linear(4, 16)), nn.Tanh(), nn.Linear(16, 3))
+
+    for module in (make, make()):
+        with pytest.raises(UnfitModule, match="moves buffers .*_u, .*_v in training"):
+            ModuleNetwork(module, table(3))
+
+
+def test_running_statistics_of_instance_normalisation_are_refused_and_counters_are_not():
+    def body(track):
+        return nn.Sequential(
+            nn.Conv2d(1, 3, 3), nn.InstanceNorm2d(3, track_running_stats=track), nn.Flatten(), nn.Linear(108, 3)
+        )
+
+    with pytest.raises(UnfitModule, match="moves buffers 1.running_mean, 1.running_var in training"):
+        ModuleNetwork(body(True), images(3))
+    ModuleNetwork(body(False), images(3))
+
+    def counted_in_training(module, x, forward):
+        return counted(module, x, forward) if module.training else forward(x)
+
+    ModuleNetwork(Broken(counted_in_training), table(3))
+
+
+def test_a_layer_that_does_not_draw_all_of_its_parameters_again_makes_no_members():
+    """Members that start from the same weights are no ensemble."""
+    net = ModuleNetwork(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), Half(8, 8), nn.Linear(8, 3)), table(3))
+    net.init(Streams([0]))
+    with pytest.raises(UnfitModule, match="submodule '2': reset_parameters.. does not draw weight; give a function"):
+        net.init(Streams([0, 1]))
 
 
 def test_a_head_is_named_where_it_is_not_found():
