@@ -73,10 +73,11 @@ class Paired:
         return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan
 
 
-def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
+def compare(first: Runs, second: Runs, overlap: float = 0.0, size: float | None = None) -> Paired:
     """Return the difference first - second over the runs that both have, by (split, seed).
 
-    overlap: test points for each training point, where runs are of overlapping splits.
+    overlap: test points for each training point, where runs are of overlapping splits. size: largest size of the
+    numbers that were added up, against which a difference counts as rounding; None: that of first.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < 2:
@@ -86,7 +87,7 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0) -> Paired:
     apart = gaps - gap
     varied = len({split for split, _ in shared}) > 1
     spread = math.sqrt(np.add.reduce(apart * apart) / (len(gaps) - 1))
-    if abs(gap) + spread <= ROUNDING * max(map(abs, first.values())):
+    if abs(gap) + spread <= ROUNDING * (max(map(abs, first.values())) if size is None else size):
         gap = spread = 0.0
     return Paired(float(gap), spread, len(gaps), overlap if varied else 0.0)
 

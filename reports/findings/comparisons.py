@@ -83,7 +83,8 @@ class Comparison:
             run: self.sign * math.fsum(weight * cell.values[run] for weight, cell in self.own) + self.slack
             for run in shared
         }
-        found = compare(sums, dict.fromkeys(sums, 0.0), self.overlap)
+        sizes = (abs(weight * cell.values[run]) for weight, cell in self.own for run in shared)
+        found = compare(sums, dict.fromkeys(sums, 0.0), self.overlap, max(sizes, default=0.0))
         return found if found.n > 1 else "fewer than two splits and seeds that all rows have"
 
 

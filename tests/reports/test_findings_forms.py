@@ -71,6 +71,16 @@ def test_forms_compare_what_they_say(wide: TableResult, test: Rule, wanted: list
     assert list(effects(wide, test).values()) == pytest.approx(wanted)
 
 
+def test_equal_differences_of_binary_fractions_are_no_effect(wide: TableResult) -> None:
+    """0.7 - 0.5 and 0.4 - 0.2 differ by rounding alone, by the same in every run: its spread is 0."""
+    (each,) = of(Rule(("free",), ("a minus b",), ("c minus d",), (AT(0),), "each"), {"free": wide}, False)
+    values = [dict.fromkeys([(0, 0), (0, 1)], value) for value in (0.7, 0.5, 0.4, 0.2)]
+    own = tuple((w, dataclasses.replace(cell, values=v)) for (w, cell), v in zip(each.own, values, strict=True))
+    tested = dataclasses.replace(each, own=own).tested()
+    assert math.fsum(w * cell.values[0, 0] for w, cell in own) != 0
+    assert not isinstance(tested, str) and (tested.gap, tested.p) == (0, 1)
+
+
 def test_ranks_are_compared_over_data_sets(write: Writer) -> None:
     """By the rule of cinquin2024: a is first twice and second once, b the reverse."""
     columns = tuple(Column(Cell(name, "", "rmse"), name) for name in ("boston", "energy", "wine"))
