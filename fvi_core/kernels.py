@@ -50,8 +50,11 @@ class Kernel:
 class Stationary(Kernel):
     """sigma^2 rho(r), r = |(x - x') / lengthscale|.
 
-    ``log_lengthscale`` is ``[R, D]``, one per feature, or ``[R, 1]`` without ``ard``.
+    ``log_lengthscale`` is ``[R, D]``, one per feature, or ``[R, 1]`` without ``ard``. ``kinked``: rho has a slope at 0,
+    which turns rounding of r^2 by 1e-14 into an error of rho of 1e-7.
     """
+
+    kinked: ClassVar[bool] = False
 
     ard: bool = True
 
@@ -66,8 +69,10 @@ class Stationary(Kernel):
 
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
         a, b = self.embed(params, _features(x1)), self.embed(params, _features(x2))
-        # Differences are exact at equal points; with many features products are faster and precise enough.
-        mode = "donot_use_mm_for_euclid_dist" if a.shape[-1] <= 64 else "use_mm_for_euclid_dist"
+        # Differences are exact at equal points; with many features products are faster, and precise enough but for a
+        # kink.
+        exact = self.kinked or a.shape[-1] <= 64
+        mode = "donot_use_mm_for_euclid_dist" if exact else "use_mm_for_euclid_dist"
         # The gradient of cdist is zero at zero distance, where that of a square root would not be finite.
         correlation = self.correlation(params, torch.cdist(a, b, compute_mode=mode))
         return params["log_variance"].exp()[:, None, None] * correlation
@@ -113,6 +118,8 @@ class _Bell(torch.autograd.Function):
 @dataclass(frozen=True)
 class Matern12(Stationary):
     """sigma^2 exp(-r) (Rasmussen & Williams 2006, eq. 4.18); its gradient is taken as zero at r = 0."""
+
+    kinked = True
 
     def correlation(self, params: Params, r: Tensor) -> Tensor:
         return (-r).exp()

@@ -125,6 +125,16 @@ def test_images_are_flattened_and_their_product_form_agrees_with_differences():
     assert params["log_lengthscale"].shape == (1, 1)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "linear"])
+def test_repeated_images_leave_a_matrix_with_a_factor(name):
+    """Monochrome contexts repeat; gamma M of cinquin2024 is 1e-10 times their number."""
+    x = 3 * torch.rand(1, 25, 784, generator=torch.Generator().manual_seed(0)).round().repeat(1, 2, 1)
+    kernel = KERNELS.build({"name": name, "ard": False})
+    matrix = kernel(kernel.init(1, 784, x), x, x)[0]
+    torch.testing.assert_close(matrix.diagonal(), torch.ones(50, dtype=torch.float64), rtol=0, atol=1e-12)
+    assert torch.linalg.cholesky_ex(matrix + 50e-10 * torch.eye(50, dtype=torch.float64)).info == 0
+
+
 def test_median_distance_of_known_points():
     x = torch.tensor([[[0.0, 5.0], [3.0, 5.0], [4.0, 5.0]]])
     torch.testing.assert_close(median_distance(x, per_feature=False), torch.tensor([[3.0]]).double())
