@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import Family, NotSupported
 from fvi_core.registry import DIVERGENCES
 
 
@@ -18,12 +18,19 @@ class InputGradient(Divergence):
     """``mean_x (|grad_x sum_c exp f_c(x)| - target)^2`` over the training batch, two-sided (van Amersfoort et al. 2020,
     eq. 6).
 
-    The outputs f_c are logarithms of class scores, so the gradient is the summed scores'.
+    The outputs f_c are logarithms of class scores, so the gradient is the summed scores'. Not for Gaussian processes:
+    kernels are differentiated once, and autograd leaves out the second derivatives without an error.
     """
 
     target: float = 1.0
 
     def __call__(self, step: Step) -> Tensor:
+        member = getattr(step.family, "member", step.family)  # of an ensemble
+        if type(member).process is not Family.process:
+            raise NotSupported(
+                f"divergence 'input_gradient' differentiates functions twice, and the kernel of family {member.name!r} "
+                "is differentiated once; use a family of networks"
+            )
         x = step.x.detach().requires_grad_()
         network = step.network.layer_by_layer()
         functions = step.family.functions(network, step.parameters, 1, step.streams)
