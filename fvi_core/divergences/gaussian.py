@@ -161,16 +161,24 @@ def root_trace(r: Tensor, k: Tensor) -> Tensor:
     """``sum_i sqrt(lambda_i(r k^T / B) / S)`` over positive eigenvalues, for r ``[R, Q, S, B]`` and k ``[R, S, B]``:
     ``[R, Q]``.
 
-    It estimates ``tr (C_k^1/2 C_r C_k^1/2)^1/2`` of the covariance operators. k is taken as constant. With its singular
-    value decomposition ``k = U D V^T`` the eigenvalues are those of ``D^1/2 U^T r V D^1/2``, which is symmetric for
-    equal points and as small as the rank of k.
+    It estimates ``tr (C_k^1/2 C_r C_k^1/2)^1/2`` of the covariance operators. With the singular value decomposition
+    ``k = U D V^T`` the eigenvalues are those of ``D^1/2 U^T r V D^1/2``, which is symmetric for equal points and as
+    small as the rank of k. That gives the gradient in r; the one in k, where a family trains its kernel, is that of the
+    eigenvalues of ``k r^T``, which are the same.
     """
     s, b = k.shape[-2:]
     found = [
         torch.stack([_root_trace(each, *_halves(prior)) for each in own])
         for own, prior in zip(r, k.detach(), strict=True)
     ]
-    return torch.stack(found) / (s * b) ** 0.5
+    total = torch.stack(found)
+    if k.requires_grad:
+        turned = [
+            torch.stack([_root_trace(prior, *_halves(each)) for each in own])
+            for own, prior in zip(r.detach(), k, strict=True)
+        ]
+        total = total + (torch.stack(turned) - torch.stack(turned).detach())
+    return total / (s * b) ** 0.5
 
 
 def _halves(k: Tensor) -> tuple[Tensor, Tensor]:

@@ -158,6 +158,21 @@ def test_the_trace_of_the_root_has_the_gradient_of_its_value():
     noise = 0.1 * streams.normal(3, 4, 7)
     r = (k[:, None] + noise).requires_grad_()
     assert torch.autograd.gradcheck(lambda r: root_trace(r, k), r, rtol=1e-4)
+    assert torch.autograd.gradcheck(root_trace, (r, k.requires_grad_()), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["rbf", "matern52"])
+def test_a_process_that_trains_its_kernel_has_the_gradient_of_its_distance(name):
+    family = {"name": "sparse_gp", "kernel": {"name": name}, "points": M}
+    model, data = small.model({**W2, "family": family}), small.training_data(1, N)
+    start = small.moved(model.family.init(model.network, small.streams(1)))
+
+    def distance(*values):
+        step = small.step(model, dict(zip(start, values, strict=True)), data, small.streams(1))
+        return model.divergence(step).sum()
+
+    values = [value.detach().requires_grad_() for value in start.values()]
+    assert torch.autograd.gradcheck(distance, values, rtol=1e-4, atol=1e-6)
 
 
 def test_a_lower_factor_of_the_inverse():
