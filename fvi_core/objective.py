@@ -78,6 +78,11 @@ class Model:
     def __post_init__(self) -> None:
         if self.fit is not None:
             self.fit.check(self.network, self.family)
+        if self.weight.alpha and not self.likelihood.is_pointwise:
+            raise NotSupported(
+                f"weight: alpha {self.weight.alpha} is for the mean log-likelihood of points, found likelihood "
+                f"{self.likelihood.name!r} with class_weights or an error of its own"
+            )
 
     @property
     def weight_prior(self) -> tuple[float, float] | None:
@@ -225,7 +230,8 @@ class Model:
             return context
 
         functions = values = marginals = None
-        if self.likelihood.has_closed_form and self.family.closed_form:
+        # the closed form is that of log_prob
+        if self.likelihood.has_closed_form and self.likelihood.is_pointwise and self.family.closed_form:
             # has_closed_form families have marginals
             marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
             log_likelihood = self._closed_form_term(likelihood_parameters, marginals, y)

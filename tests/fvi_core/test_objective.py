@@ -168,6 +168,31 @@ def test_a_closed_form_expectation_is_used_where_there_is_one_and_is_the_mean_ov
     assert ((drawn.mean(1) + loss).abs() < 5 * drawn.std(1) / 5000**0.5).all()
 
 
+def test_a_likelihood_with_an_error_of_its_own_trains_on_it_in_families_with_moments_too():
+    family = {**MEAN_FIELD, "name": "linearised_mean_field"}
+    model = small.model({"family": family, "likelihood": {"name": "residual_gaussian"}})
+    loss, parameters, _, _, data, _, streams = loss_of(model)
+    f = model.family.functions(model.network, parameters, 3, streams["functions"])(data.x).squeeze(-1)
+    error = (f - data.y.unsqueeze(1)).square().mean((1, 2)).sqrt()
+    torch.testing.assert_close(loss, error, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "outputs"),
+    [
+        ({"name": "categorical", "class_weights": "batch"}, 3),
+        ({"name": "residual_gaussian"}, 1),
+        ({"name": "kernel_scores"}, 3),
+    ],
+)
+def test_powers_of_a_likelihood_that_is_no_mean_over_points_are_refused(likelihood, outputs):
+    """They left out the class weights, or the error that a likelihood has in place of its logarithm."""
+    parts = {"family": MEAN_FIELD, "likelihood": likelihood}
+    assert small.model(parts, outputs)
+    with pytest.raises(NotSupported, match="alpha 0.5 is for the mean log-likelihood of points, found likelihood"):
+        small.model({**parts, "weight": {"alpha": 0.5}}, outputs)
+
+
 def test_an_exact_process_maximises_its_evidence():
     model = small.model({"family": {"name": "exact_gp", "kernel": {"name": "rbf"}}})
     loss, parameters, noise, _, data, *_ = loss_of(model, n_train=N)
