@@ -17,6 +17,7 @@ from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import COSTS
 from benchmarks.shapes import RunConfig
+from benchmarks.sweep.plan import MEANINGLESS
 from reports.agreement import Comparison, Verdict, range_of
 from reports.hours import Hours, hours
 from reports.labels import direction
@@ -36,7 +37,8 @@ class CellResult:
     any two rows of its column, None without tests; different: how the data of its runs differ, which then have no
     values; machines: the processor models behind a cost; range_of_column: largest minus smallest published mean of its
     column; warnings: those of the trainings of its runs; splits_missing: number of splits without a run; impossible:
-    for every run with an infinite value, at how many points the label has probability 0.
+    for every run with an infinite value, at how many points the label has probability 0; trial: whether its runs only
+    test that all works, so that no verdict can rest on them.
     """
 
     row: Any
@@ -53,6 +55,7 @@ class CellResult:
     warnings: tuple[str, ...] = ()
     splits_missing: int = 0
     impossible: tuple[int, ...] = ()
+    trial: bool = False
 
     @property
     def n(self) -> int:
@@ -116,7 +119,7 @@ class CellResult:
         """Verdict on the published number; None where there is no test."""
         if self.comparison is None:
             return None
-        if self.splits_missing:
+        if self.splits_missing or self.trial:
             return Verdict.UNDECIDED
         sense = direction(self.column.cell.metric) * self.comparison.gap
         if not self.comparison.outcome.differs or sense == 0:
@@ -180,6 +183,11 @@ class TableResult:
         return [cell for row in self.cells for cell in row]
 
     @property
+    def trial(self) -> bool:
+        """Whether the protocol only tests that everything works."""
+        return self.protocol == MEANINGLESS
+
+    @property
     def problems(self) -> list[str]:
         """Files and runs that do not count, with reasons, without repeats."""
         different = [
@@ -235,7 +243,7 @@ def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | N
             named.setdefault(name, set()).update(made.named for made in each.made)
         cells.append(
             [
-                _cell(row, column, asked[column.cell.dataset], numbers, found)
+                _cell(row, column, asked[column.cell.dataset], protocol, numbers, found)
                 for column, found in zip(table.columns, ranges)
             ]
         )
@@ -258,7 +266,7 @@ def cell(
     """
     asked = ask(table, row, column, protocol, recorded(table, protocol, Records(*records))[1], seeds)
     numbers = published.table(table.paper, table.number) if table.paper else {}
-    found, wanted = _cell(row, column, asked, numbers), column.cell_of(row)
+    found, wanted = _cell(row, column, asked, protocol, numbers), column.cell_of(row)
     told = {made.replicate: made.run.value(wanted.dataset, wanted.condition, wanted.metric) for made in asked.made}
     reasons = {replicate: reason for replicate, reason in told.items() if isinstance(reason, str)}
     return found, dict.fromkeys(told, DIFFERENT) if found.different else reasons
@@ -286,7 +294,9 @@ def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
     return 0.0
 
 
-def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict, range_of_column: float | None = None) -> CellResult:
+def _cell(
+    row: Any, column: Any, asked: CellRuns, protocol: str, numbers: dict, range_of_column: float | None = None
+) -> CellResult:
     cell = column.cell_of(row)
     where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
@@ -326,4 +336,5 @@ def _cell(row: Any, column: Any, asked: CellRuns, numbers: dict, range_of_column
         warnings=warnings,
         splits_missing=len(asked.splits - {split for split, _ in values}),
         impossible=tuple(impossible),
+        trial=protocol == MEANINGLESS,
     )

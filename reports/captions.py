@@ -32,6 +32,9 @@ SMALL_ERRORS = (
     f"~ with {HUGE} and more, or ∞: our runs differ hardly or not at all, so the number tells how small their error "
     "is, and not how far ours is from the published one."
 )
+NO_VERDICTS = (
+    "No verdicts: these runs test that everything works, and their numbers mean nothing beside published ones."
+)
 AMONG_ALL = "Bold is decided among all rows of the table, also those that are not shown."
 
 
@@ -95,7 +98,9 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
 def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> list[str]:
     """Return the sentences on published numbers."""
     sentences = []
-    if choice.difference:
+    if choice.difference and result.trial:
+        sentences += ["Difference: (ours − published) in combined standard errors.", NO_VERDICTS]
+    elif choice.difference:
         sentences += [AGREEMENT, _one_run(known), _small_errors(known), counts(known)]
         sentences += [_without_errors(known), _runs_needed(known)]
         sentences.append(_rank_agreement(result))
@@ -105,7 +110,7 @@ def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> l
         sentences.append(_published_runs(known))
     if choice.published:
         sentences += _quoted(known)
-    if choice.difference:
+    if choice.difference and not result.trial:
         sentences.append(_if_deviations(result, known))
     return sentences
 

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 
 from reports.aggregate import TableResult
-from reports.captions import MIXED, QUOTED, counts, heading, label, usual_n
+from reports.captions import MIXED, NO_VERDICTS, QUOTED, counts, heading, label, usual_n
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
 from reports.layout import Block, Line, ShownColumn, blocks
@@ -74,7 +74,7 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     reduced = ", a reduced one" if result.table.reduction(result.protocol) else ""
     found = [f"Protocol {result.protocol}{reduced}: {means}."]
     known = [cell for cell in result.flat if cell.published]
-    found += [counts(known)] if known and choice.difference else []
+    found += [NO_VERDICTS if result.trial else counts(known)] if known and choice.difference else []
     warned = (
         [f"{result.warnings[0]} Further notes: {len(result.warnings) - 1}."] if result.warnings[1:] else result.warnings
     )

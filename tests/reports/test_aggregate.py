@@ -16,7 +16,7 @@ from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from reports.aggregate import CellResult, _overlap, aggregate
-from reports.captions import ONE_RUN, caption
+from reports.captions import NO_VERDICTS, ONE_RUN, caption
 from reports.choice import Choice
 from reports.records import Records, recorded
 from reports.significance import RULE
@@ -161,6 +161,17 @@ def test_partial_cells_say_how_much_is_there(write: Writer) -> None:
     assert (seeds.status, seeds.verdict) == ("reproduced", "partial n=2/10; reproduced"), (
         "where seeds alone are missing, the split is the paper's"
     )
+
+
+def test_runs_of_protocol_smoke_have_no_verdict(write: Writer) -> None:
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0]}, protocol="smoke")
+    found = aggregate(table(protocols=("paper", "smoke")), "smoke", Records(results))
+    cell = found.cells[0][0]
+    assert (cell.verdict, cell.status) == ("no verdict", "undecided")
+    assert dataclasses.replace(cell, trial=False).verdict == "uninformative", "the numbers alone would give one"
+    assert NO_VERDICTS in caption(found) and not any("reproduced" in sentence for sentence in caption(found))
+    shown = text(found)
+    assert "No verdicts: these runs test" in shown and "0 reproduced" not in shown and "no verdict" in shown
 
 
 def test_missing_cells_say_why(write: Writer, tmp_path: Path) -> None:
