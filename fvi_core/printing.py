@@ -31,12 +31,30 @@ def in_ascii(words: str) -> str:
 
 
 def message(error: BaseException) -> str:
-    """Return the message of an error in one line that can be printed; empty where it has none."""
+    """Return the message of an error in one line that can be printed; empty where it has none.
+
+    A NotImplementedError without words is given some: a part lacks a method of its contract.
+    """
     try:
         words = " ".join(str(error).split())
+        if not words and isinstance(error, NotImplementedError):
+            words = _undefined(error)
     except Exception as fault:  # code of others
         return f"(its message cannot be had: {type(fault).__name__})"
     return words.encode(errors="backslashreplace").decode()
+
+
+def _undefined(error: NotImplementedError) -> str:
+    """Name the class that lacks a method, and the contract that leaves the method to it; empty outside of a method."""
+    last = error.__traceback__
+    while last and last.tb_next:
+        last = last.tb_next
+    own = last.tb_frame.f_locals.get("self") if last else None
+    if last is None or own is None:
+        return ""
+    contract, _, method = last.tb_frame.f_code.co_qualname.rpartition(".")
+    module = last.tb_frame.f_globals.get("__name__", "")
+    return f"{type(own).__name__} does not define {method}(), as its contract {module}.{contract} expects"
 
 
 class Output(io.TextIOWrapper):

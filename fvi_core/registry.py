@@ -25,18 +25,20 @@ class UnknownPart(ValueError):
 
 
 class Registry:
-    """Parts of one kind (families, divergences, ...), each a dataclass registered under a name.
+    """Parts of one kind (families, divergences, ...), each a dataclass registered under a name; ``needs``: a method
+    that every part of the kind has.
 
     >>> sorted(Registry("shape").classes)
     []
     """
 
-    def __init__(self, kind: str):
-        self.kind = kind
+    def __init__(self, kind: str, needs: str = ""):
+        self.kind, self.needs = kind, needs
         self.classes: dict[str, Any] = {}
 
     def register(self, name: str):
-        """Class decorator that adds a dataclass under ``name``.
+        """Class decorator that adds a dataclass under ``name``. Raises ValueError for a name that is taken, TypeError
+        for a class that cannot be a part.
 
         >>> shapes = Registry("shape")
         >>> @shapes.register("square")
@@ -50,6 +52,13 @@ class Registry:
         def add(cls: Any) -> Any:
             if name in self.classes:
                 raise ValueError(f"{self.kind} {name!r} is registered twice: {self.classes[name]} and {cls}")
+            if not hasattr(cls, "__dataclass_fields__"):
+                raise TypeError(
+                    f"{self.kind} {name!r}: expected a dataclass, found {cls.__name__}: put @dataclass(frozen=True) "
+                    "between register() and the class"
+                )
+            if self.needs and not callable(getattr(cls, self.needs, None)):
+                raise TypeError(f"{self.kind} {name!r}: {cls.__name__} has no method {self.needs}()")
             self.classes[name] = cls
             cls.name = name
             return cls
@@ -138,11 +147,11 @@ REGISTRIES: dict[str, Registry] = {}
 """Registries by kind; each is also a constant of this module, as ``FITS``."""
 
 
-def _registry(kind: str) -> Registry:
-    return REGISTRIES.setdefault(kind, Registry(kind))
+def _registry(kind: str, needs: str = "") -> Registry:
+    return REGISTRIES.setdefault(kind, Registry(kind, needs))
 
 
-NETWORKS, FAMILIES, DIVERGENCES = _registry("network"), _registry("family"), _registry("divergence")
+NETWORKS, FAMILIES, DIVERGENCES = _registry("network", "build"), _registry("family"), _registry("divergence")
 PRIORS, CONTEXTS, LIKELIHOODS = _registry("prior"), _registry("context"), _registry("likelihood")
 KERNELS, OPTIMISERS, SCHEDULES = _registry("kernel"), _registry("optimiser"), _registry("schedule")
 TRAININGS, FITS = _registry("training"), _registry("fit")

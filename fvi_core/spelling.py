@@ -15,6 +15,10 @@ LIMITS = {
 }
 
 
+class UnfitValue(ValueError):
+    """Value of an option that is not among the known ones, or beyond a limit."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return 'did you mean ...' with known names that resemble or contain an unknown one; all names without any."""
     names = sorted(known)
@@ -23,15 +27,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def check_known(place: str, value: object, known: Iterable[str]) -> None:
-    """Raise ValueError for a value that is not among the known ones, with the nearest; ``place``: the option's, as in
+    """Raise UnfitValue for a value that is not among the known ones, with the nearest; ``place``: the option's, as in
     "network 'cnn': norm".
     """
     if value not in (values := tuple(known)):
-        raise ValueError(f"{place} {value!r} is not known; {nearest(str(value), values)}")
+        raise UnfitValue(f"{place} {value!r} is not known; {nearest(str(value), values)}")
 
 
 def check_limits(place: str, value: Any, kind: str, among: Iterable[str] = (), **limits: float) -> None:
-    """Raise ValueError for a value that is not among the known ones, or a number, or one in a list, beyond a limit
+    """Raise UnfitValue for a value that is not among the known ones, or a number, or one in a list, beyond a limit
     ("least", "above", "most", "below"); ``place`` as in :func:`check_known`, ``kind``: the type, as in "list[int]".
     """
     if among:
@@ -40,9 +44,9 @@ def check_limits(place: str, value: Any, kind: str, among: Iterable[str] = (), *
     form = ("list" in kind or "tuple" in kind) if several else not kind.startswith(("list", "tuple"))
     numbers = value if several else [value]
     if not form or not all(isinstance(each, Real) for each in numbers):
-        raise ValueError(f"{place}: expected {kind}, found {value!r}")
+        raise UnfitValue(f"{place}: expected {kind}, found {value!r}")
     if not all(LIMITS[name][1](each, end) for each in numbers for name, end in limits.items()):
-        raise ValueError(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
+        raise UnfitValue(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")
 
 
 def limits_in_words(among: Iterable[str] = (), **limits: float) -> str:

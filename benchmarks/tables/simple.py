@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import datasets as data
 from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
+from fvi_core.spelling import nearest
 
 SMOKE = {"training": {"epochs": 2}}
 
@@ -28,8 +29,14 @@ def simple(
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
     ``sets``. parts: settings of all methods (network, likelihood, training); own: further settings by method. Seed i is
-    trained on split i, modulo the number of splits.
+    trained on split i, modulo the number of splits. Raises ValueError for a method in ``own`` that is not in
+    ``methods``.
     """
+    for method in own or {}:
+        if method not in methods:
+            raise ValueError(
+                f"table {name}: own: expected methods of this table, found {method!r}; {nearest(method, methods)}"
+            )
     several = len(datasets) > 1
 
     def recipe(row: Row, dataset: str, protocol: str) -> Recipe:

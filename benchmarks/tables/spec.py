@@ -17,6 +17,8 @@ from benchmarks.tables.notes import of as notes_of
 from benchmarks.tables.recipes import Recipe, make_configs
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
+from fvi_core.registry import UnknownPart
+from fvi_core.spelling import UnfitValue
 
 OWN = "own"  # the protocol of a table that is after no paper
 UNREDUCED = ("paper", OWN)
@@ -25,6 +27,10 @@ plugins.track(registry.ENTRIES)  # this room loads plug-ins, which data sets do 
 
 class NoRecipe(ValueError):
     """Error: a table's recipe cannot make a row of a method."""
+
+
+class InvalidRecipe(ValueError):
+    """Error: a table's recipe names an unknown part or hyper-parameter, or one beyond its limits."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,10 @@ class Table:
         if (row, dataset, protocol) in self.brought:
             return self.brought[row, dataset, protocol], ""
         own_files = os.environ.get(user_arrays.VARIABLE)
-        return planned(self.recipe, row, dataset, protocol, self.recorded_as(protocol), own_files)
+        try:
+            return planned(self.recipe, row, dataset, protocol, self.recorded_as(protocol), own_files)
+        except (UnknownPart, UnfitValue) as error:
+            raise InvalidRecipe(f"table {self.name}, row {row.label} on {dataset}: {error}") from error
 
 
 def _trained(row: Row) -> Row:

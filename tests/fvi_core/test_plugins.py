@@ -11,8 +11,8 @@ import pytest
 
 from fvi_core import methods
 from fvi_core.families.mean_field import MeanField
-from fvi_core.plugins import PluginError, module_digest, source_digest
-from fvi_core.registry import CONTEXTS, FAMILIES, UnknownPart
+from fvi_core.plugins import PluginError, load, module_digest, source_digest
+from fvi_core.registry import CONTEXTS, FAMILIES, NETWORKS, UnknownPart
 from tests.plugins import forgotten
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +57,30 @@ def test_a_file_of_ones_own_adds_a_method_and_its_parts(own):
         FAMILIES.build({"name": "mine", "strong": 1})
     with pytest.raises(ValueError, match="family 'mine' is registered twice"):
         FAMILIES.register("mine")(type("Other", (), {}))
+
+
+NETWORK = """
+from dataclasses import dataclass
+from fvi_core.registry import NETWORKS
+
+@NETWORKS.register("mine")
+{}class Mine:
+    width: int = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "told"),
+    [
+        ("", r"line 5: TypeError: network 'mine': expected a dataclass, found Mine: put @dataclass\(frozen=True\) be"),
+        ("@dataclass(frozen=True)\n", r"line 5: TypeError: network 'mine': Mine has no method build\(\)"),
+    ],
+)
+def test_a_class_that_cannot_be_a_part_is_refused_when_it_is_registered(own, decorator, told):
+    own(NETWORK.format(decorator))
+    with pytest.raises(PluginError, match=told):
+        load()
+    assert "mine" not in NETWORKS.classes
 
 
 def test_types_of_a_part_can_be_looked_up_by_its_module(own):

@@ -31,6 +31,30 @@ def test_words_in_ascii(words: str, spelled: str) -> None:
     assert in_ascii(words) == spelled
 
 
+class Contract:
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+class Mine(Contract):
+    pass
+
+
+def undefined() -> None:
+    raise NotImplementedError
+
+
+def test_a_part_without_a_method_of_its_contract_is_named() -> None:
+    for call, told in (
+        (Mine(), f"Mine does not define __call__(), as its contract {__name__}.Contract expects"),
+        (undefined, ""),
+    ):
+        with pytest.raises(NotImplementedError) as caught:
+            call()
+        assert message(caught.value) == told
+    assert message(NotImplementedError()) == "" and message(NotImplementedError("words")) == "words"
+
+
 @pytest.mark.parametrize(
     ("encoding", "printed"),
     [

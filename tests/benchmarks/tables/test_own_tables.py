@@ -1,0 +1,56 @@
+"""Mistakes in a table of one's own are refused before anything is trained, with table, row and what was expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks import tables
+from benchmarks.errors import UnknownName, as_messages
+from benchmarks.suite import Suite
+from benchmarks.tables.simple import simple
+from benchmarks.tables.spec import InvalidRecipe
+from tests.plugins import forgotten
+
+PARTS = {"network": {"name": "mlp", "hidden": [4]}, "likelihood": {"name": "gaussian"}}
+
+
+def own(training: dict[str, Any] | None = None, **changes: Any) -> tables.Table:
+    parts = PARTS | {
+        "training": {"epochs": 2, "batch_size": 9, "optimiser": {"name": "adam", "lr": 0.01}} | (training or {})
+    }
+    given = {"methods": ["MAP"], "datasets": ["boston"], "metrics": ["rmse"], "parts": parts, **changes}
+    return simple("mine", "Mine", **given)
+
+
+@pytest.mark.parametrize(
+    ("training", "told"),
+    [
+        ({"optimiser": {"name": "adam", "lr": -0.1}}, "training.optimiser.lr: expected 0 or more, found -0.1"),
+        ({"batch_size": 0}, "training.batch_size: expected 1 or more, found 0"),
+        ({"epoch": 3}, "training: training 'gradient' has no hyper-parameter 'epoch'; did you mean 'epochs'?"),
+    ],
+)
+def test_a_setting_beyond_its_limits_is_one_message_with_table_and_row(training, told, capsys) -> None:
+    with pytest.raises(InvalidRecipe, match="table mine, row MAP on boston"):
+        own(training).runs()
+    with pytest.raises(SystemExit), as_messages():
+        own(training).runs()
+    assert capsys.readouterr().err.startswith(f"error: table mine, row MAP on boston: {told}")
+
+
+def test_settings_of_a_method_that_the_table_does_not_have_are_refused() -> None:
+    assert own(own={"MAP": {"training.epochs": 3}}).runs()[0]["parts"]["training"]["epochs"] == 3
+    with pytest.raises(ValueError, match="table mine: own: expected methods of this table, found 'MPA'.*'MAP'"):
+        own(own={"MPA": {"training.epochs": 3}})
+
+
+def test_a_misspelt_metric_is_refused_by_every_command() -> None:
+    with forgotten():
+        tables.add(own(metrics=["rmse", "rmsee"]))
+        with pytest.raises(UnknownName, match="unknown metric of table mine 'rmsee': did you mean 'rmse'"):
+            Suite().table("mine")
+    with forgotten():
+        tables.add(own())
+        assert Suite().table("mine").name == "mine"
