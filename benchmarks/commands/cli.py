@@ -24,6 +24,7 @@ from benchmarks.commands.options import (
     WorkersOption,
 )
 from benchmarks.errors import UsageError, as_messages, unknown
+from benchmarks.records.provenance import ROOT
 from benchmarks.records.rows import spelled
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
@@ -144,7 +145,7 @@ def build(suite: Suite) -> Callable[..., None]:
         none was started. Status 5: the only runs left wait for data that cannot be fetched, and every table has
         records.
         """
-        options = load_options(slurm_file, slurm or (), folder=runner.ROOT) if executor == "slurm" else None
+        options = load_options(slurm_file, slurm or (), folder=ROOT) if executor == "slurm" else None
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or (), "say": say}
         what |= {"executor": executor, "workers": workers, "results": results, "state": state, "suite": suite}
         if not options and (slurm or slurm_file or wait):
@@ -216,7 +217,8 @@ def build(suite: Suite) -> Callable[..., None]:
     ) -> None:
         """Show one record with all its provenance, or why the run failed."""
         store, failures = Store(results), Failures(state)
-        found = which.key(key, store, lambda one: hints.benchmarks("show", one), failures.keys())
+        where = hints.folders(results=results, state=state)
+        found = which.key(key, store, lambda one: hints.benchmarks("show", one, *where), failures.keys())
         path = store.paths().get(found)
         if path is None:
             failure = failures.get(found)
@@ -241,6 +243,7 @@ def build(suite: Suite) -> Callable[..., None]:
     ) -> None:
         """Show the sources of one cell of a table, and the command that makes it again."""
         given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
+        given += hints.folders(results=results, state=state)
         try:
             (found,) = begin.with_rows(table, also, suite)
         except KeyError:  # part of a name, or a wrong name

@@ -122,7 +122,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         chosen = suite.table(table).check_protocol(protocol)
         for file in files:
             print(*interface.score(table, file, method, chosen, results=results, suite=suite))
-        print(f"the row is in {hints.module('reports', 'table', suite.table(table).name, '--protocol', chosen)}")
+        shown = ["table", suite.table(table).name, "--protocol", chosen, *hints.folders(results=results)]
+        print(f"the row is in {hints.module('reports', *shown)}")
 
 
 def _given(archives: list[str] | None) -> list[str]:

@@ -65,7 +65,7 @@ def summary_text(summary: Summary, again: str) -> str:
     lines = [f"{len(summary.plan.runs)} runs: {told or 'none made'} ({duration(summary.seconds)})"]
     for reason, count in Counter(summary.failed.values()).most_common():
         first = next(key for key, why in summary.failed.items() if why == reason)
-        lines.append(f"  failed {count}: {brief(reason)} ({hints.benchmarks('show', first)})")
+        lines.append(f"  failed {count}: {brief(reason)} ({_showing(first, summary.plan)})")
     for key, record in summary.unsaved.items():
         values = ", ".join(f"{row['metric']} {row['value']:.4g}" for row in record["metrics"][:6])
         lines.append(f"  not saved {key}: {values}")
@@ -136,9 +136,14 @@ def failures_text(plan: Plan) -> str:
     for run in plan.select("failed"):
         failed.setdefault((method_of(run.config), run.config["dataset"]["name"], run.note), []).append(run.key)
     return "\n".join(
-        f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({hints.benchmarks('show', same[0])})"
+        f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({_showing(same[0], plan)})"
         for (method, dataset, reason), same in failed.items()
     )
+
+
+def _showing(key: str, plan: Plan) -> str:
+    """Return the command that shows why a run of a plan failed."""
+    return hints.benchmarks("show", key, *hints.folders(results=plan.results, state=plan.state))
 
 
 def record_text(record: Record, path: Path) -> str:
@@ -176,6 +181,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     """Return the text of one cell, or of all cells of the row on a data set."""
     given = ["--protocol", protocol] if protocol else []
     given += ["--seeds", seeds_text(seeds)] if seeds else []
+    given += hints.folders(results=results, state=state)
 
     def command(row: str, column: str) -> str:
         return hints.benchmarks("explain", table.name, row, column, *given)
@@ -218,8 +224,14 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     values = columns([("key", "split", "seed", "status", "value"), *listed])
     lines += ["", values, "", *configuration_lines(configs[0]), ""]
     command = making(table, row, protocol, configs)
-    lines.append(f"to make missing runs: {hints.benchmarks(*command)}")
-    lines.append(f"makes it again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
+    if any(run[3] != "done" for run in listed):
+        here = hints.folders(results=results, state=state)
+        lines.append(f"to make missing runs: {hints.benchmarks(*command, *here)}")
+    lines.append(f"to make every run again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
+    if table.paper and target:
+        lines.append(
+            "why it may differ from the published number: docs/causes.md; when it counts as different: docs/verdicts.md"
+        )
     return "\n".join(lines)
 
 

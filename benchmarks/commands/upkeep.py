@@ -111,7 +111,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """Train the run of one record again from scratch; the new record replaces the old one."""
         store = Store(results, suite.metrics)
         store.check_writable()
-        found_key = which.key(key, store, lambda one: hints.benchmarks("again", one))
+        found_key = which.key(key, store, lambda one: hints.benchmarks("again", one, *hints.folders(results=results)))
         record = store.read(store.paths()[found_key])
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
         (found,) = verify.make_again([record], store, Workers(workers), suite, progress.display())

@@ -8,6 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from benchmarks.records.provenance import ROOT
+
+USUAL = {"results": ROOT / "results", "state": ROOT / ".state"}
+"""Default folders of commands, by option."""
 VARIABLE = "FVI_COMMAND"  # the command of make that started this process, quoted for a shell
 
 
@@ -24,6 +28,12 @@ def benchmarks(*words: str) -> str:
 def module(name: str, *words: str) -> str:
     """Return a command of a module, with the present interpreter."""
     return shlex.join([interpreter(), "-m", name, *words])
+
+
+def folders(**given: str | Path) -> list[str]:
+    """Return the options for folders, ``folders(results=..., state=...)``, that are not the default ones."""
+    named = {option: Path(folder) for option, folder in given.items() if Path(folder) != USUAL[option]}
+    return [word for option, folder in named.items() for word in (f"--{option}", str(folder))]
 
 
 def option(name: str, value: str = "") -> str:

@@ -6,19 +6,18 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import StoreError
 from benchmarks.shapes import Record
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
+from benchmarks.sweep import hints
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, RunGroup, RunOutcome
 from benchmarks.sweep.progress import Display, Forecast
 from benchmarks.sweep.work import work
 from benchmarks.sweep.workers import Workers
 
-RESULTS = ROOT / "results"
-STATE = ROOT / ".state"
+RESULTS, STATE = hints.USUAL["results"], hints.USUAL["state"]
 LOOK_AGAIN = 1.0  # seconds between checks on runs of other sweeps
 
 

@@ -24,6 +24,12 @@ from tests.benchmarks import fakes
 
 
 @pytest.fixture
+def where(tmp_path):
+    """Return the options for the folders of the test, as messages spell them."""
+    return f"--results {tmp_path / 'results'} --state {tmp_path / 'state'}"
+
+
+@pytest.fixture
 def say(tmp_path, capsys):
     """Run a command; its exit status and what it printed."""
 
@@ -78,11 +84,13 @@ def test_plan_and_dry_run_run_nothing(say, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_run_and_run_again(say):
+def test_run_and_run_again(say, where):
     assert "5 runs: 5 made now" in say("run", "fake", "--executor", "inprocess")[1]
     status, told = say("run", "fake", "fake-once", "--executor", "inprocess", "--seeds", "2")
     assert status == 1 and "to continue:" in told
-    assert re.search(r"failed 1: MemoryError \(\S*python -m benchmarks show [0-9a-f-]+\)", told)
+    shown = re.search(r"failed 1: MemoryError \(\S*python -m benchmarks (show [0-9a-f-]+ (.*))\)", told)
+    assert shown and shown[2] == where, "the command finds the failure in the folders of this sweep"
+    assert "reason: MemoryError" in say(*shlex.split(shown[1]), folders=False)[1]
     status, told = say("run", "fake")
     assert status == 0 and "nothing to do" in told and "5 already recorded" in told
 
@@ -182,7 +190,7 @@ def test_show_a_failure(say):
     assert json.loads(say("show", key, "--json")[1])["attempt"] == 1
 
 
-def test_explain_all_cells_of_a_data_set(say, monkeypatch):
+def test_explain_all_cells_of_a_data_set(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
     cells = [SimpleNamespace(dataset="digits", condition="", metric=metric) for metric in ("accuracy", "nll")]
     monkeypatch.setattr(table, "columns", tuple(fakes.Column(cell, "digits", 1, 1) for cell in cells))
@@ -192,21 +200,22 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch):
     status, told = say("explain", "fake", "MAP", "digit", "--protocol", "smoke", "--seeds", "2")
     assert status == 2 and "column 'digit' of table fake has 2 meanings: choose one\n" in told
     for metric in ("accuracy", "nll"):
-        words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1,\n"
-        assert words in told and say(*shlex.split(words)[1:])[0] == 0
+        words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1, {where}\n"
+        assert words in told and say(*shlex.split(words)[1:], folders=False)[0] == 0
 
 
-def test_explain_an_ambiguous_row(say, monkeypatch):
+def test_explain_an_ambiguous_row(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
     rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
     status, told = say("explain", "fake", "MAP", "accuracy")
     assert status == 2 and "Traceback" not in told
-    assert "benchmarks explain fake 'MAP (wide)' accuracy\n" in told and "'MAP (deep)' accuracy\n" in told
+    assert f"benchmarks explain fake 'MAP (wide)' accuracy {where}\n" in told
+    assert f"'MAP (deep)' accuracy {where}\n" in told
     assert say("explain", "fake", "wide", "accuracy")[1].startswith("fake (smoke): MAP (wide), accuracy\n")
 
 
-def test_explain_a_cell(say, monkeypatch):
+def test_explain_a_cell(say, monkeypatch, where):
     say("run", "fake", "--seeds", "3", "--executor", "inprocess")
     values = [100 * fakes.number(fakes.config(seed)) for seed in range(3)]
     centre = sum(values) / 3
@@ -215,7 +224,8 @@ def test_explain_a_cell(say, monkeypatch):
     assert status == 0 and say("explain", "fake", "MAP", "digits accuracy")[1] == told
     assert f"ours: {centre:.2f} ± {error:.2f} (mean ± standard error, n = 3), 5 runs planned" in told
     assert all(run_key(fakes.config(seed)) in told for seed in range(5)) and told.count("missing") >= 2
-    assert "python -m benchmarks run fake --protocol smoke --method MAP --dataset digits\n" in told
+    assert f"python -m benchmarks run fake --protocol smoke --method MAP --dataset digits {where}\n" in told
+    assert "to make missing runs" not in say("explain", "fake", "MAP", "accuracy", "--seeds", "3")[1]
     assert "--results again --state again/.state" in told
     assert "no method makes this row yet" in say("explain", "fake", "nobody's", "accuracy")[1]
     cell = Published("p", "1", "digits", "", "MAP", "accuracy", 91.0, 0.5, 10, "", ("91.0", "0.5"))
@@ -224,7 +234,9 @@ def test_explain_a_cell(say, monkeypatch):
     monkeypatch.setattr(table, "paper", "p", raising=False)
     monkeypatch.setattr(table.rows[0], "published", "MAP")
     monkeypatch.setattr(table.columns[0], "published", table.columns[0].cell)
-    assert "published: 91.0 ± 0.5 (p, table 1, MAP)" in say("explain", "fake", "MAP", "accuracy")[1]
+    assert "docs/causes.md" not in told
+    told = say("explain", "fake", "MAP", "accuracy")[1]
+    assert "published: 91.0 ± 0.5 (p, table 1, MAP)" in told and "docs/causes.md" in told
 
 
 def lines_of(tmp_path, display, capsys) -> str:
@@ -331,12 +343,12 @@ def test_explain_averages_what_tables_average(say, monkeypatch):
     assert f"{value:.3f}" not in told
 
 
-def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch):
+def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
     rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
     status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 2 and "choose one" in told and "explain fake 'MAP (wide)' accuracy\n" in told
+    assert status == 2 and "choose one" in told and f"explain fake 'MAP (wide)' accuracy {where}\n" in told
 
 
 @pytest.mark.parametrize(
@@ -356,7 +368,7 @@ def test_explain_asks_back_with_commands_that_work(say, words, told):
     commands = re.findall(r"^  \S*python\S* -m benchmarks (explain .*)$", said, re.MULTILINE)
     assert bool(commands) == (status == 2)
     for command in commands[:2]:
-        assert say(*shlex.split(command))[0] == 0, command
+        assert say(*shlex.split(command), folders=False)[0] == 0, command
 
 
 @pytest.mark.parametrize("command", ["show", "again"])
@@ -368,7 +380,8 @@ def test_keys_that_begin_alike_are_told_apart(say, command, tmp_path):
     folders = ["--results", str(store.root)] + ["--state", str(tmp_path / "state")] * (command == "show")
     status, told = say(command, "", *folders, folders=False)
     assert status == 2 and "key '' has 5 meanings: choose one\n" in told
-    assert all(f"benchmarks {command} {key}  # digits, map\n" in told for key in keys)
+    given = shlex.join(folders)
+    assert all(f"benchmarks {command} {key} {given}  # digits, map\n" in told for key in keys)
     status, told = say(command, start, *folders, folders=False)
     assert status == 2 and f"unknown key {start!r}: these begin most like it\n" in told
-    assert f"benchmarks {command} {keys[0]}  # digits, map\n" in told
+    assert f"benchmarks {command} {keys[0]} {given}  # digits, map\n" in told
