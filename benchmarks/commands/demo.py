@@ -96,11 +96,15 @@ def _meaning(found: Sequence[verify.Remade]) -> str:
     if not found:
         return "Nothing was trained."
     equal = sum(one.verdict == verify.EQUAL for one in found)
+    apart, largest = sum(one.verdict == verify.DIFFERENT for one in found), max(one.difference for one in found)
     then, now = found[0].machines
     machines = f"Records: {then}; here: {now}."
     if equal == len(found):
         return f"Every metric of {_runs(equal)}, shown or not, agrees to the last bit. {machines}"
-    told = f"{len(found) - equal} of {_runs(len(found))} differ from their records. {machines}"
+    if not apart:
+        every = f"Every metric of {_runs(len(found))}, shown or not, agrees to rounding"
+        return f"{every} (largest relative difference {largest:.1e}). {machines}"
+    told = f"{apart} of {_runs(len(found))} differ from their records, by a share of {largest:.2g} at most. {machines}"
     if any(one.alarming for one in found):
         again = hints.benchmarks("verify")
         return f"{told}\nThey should agree on one processor model: have versions or code changed? {again}"

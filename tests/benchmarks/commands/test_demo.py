@@ -66,6 +66,15 @@ def test_other_numbers_are_trained_and_not_read(store, capsys, monkeypatch, cpu,
     assert any(one.alarming for one in found) is not bool(cpu)
 
 
+def test_numbers_that_agree_to_rounding_do_not_differ(store, capsys, monkeypatch) -> None:
+    number = fakes.number
+    monkeypatch.setattr(fakes, "number", lambda config: number(config) * (1 + 1e-15))
+    told, found = run(store, capsys)
+    assert {one.verdict for one in found} <= {verify.EQUAL, verify.ROUNDED} != {verify.EQUAL}
+    assert "Every metric of 5 runs, shown or not, agrees to rounding (largest relative difference" in told
+    assert "differ from their records" not in told and "e-1" in told
+
+
 def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
     before = files(store)
 
