@@ -111,6 +111,8 @@ def fit(
     >>> posterior = fvi.fit(net, (x, y), "FSVI", epochs=2, context={"points": 10}, progress=False)
     >>> laplace = fvi.fit(net, (x, y), "laplace", fit={"structure": "last_layer"})
     """
+    if not callable(module):
+        raise TypeError(f"module: expected an nn.Module, or a function that makes one, found {type(module).__name__}")
     trained_already = method in FITS.classes
     row = methods.get("MAP" if trained_already else method)
     chosen, own = {**row.parts(), **({"fit": {"name": method}} if trained_already else {})}, row.own_parts()
@@ -123,9 +125,12 @@ def fit(
     with drawn_from(seed_from("reading", seed)):
         survey = Survey.of(data) if stream else None
         x, y = read(data) if survey is None else (survey.x, survey.y)
+    if len(x) < 2:
+        raise ValueError(f"data: expected two points or more, found {len(x)}")
     network = ModuleNetwork(module, x[:3], head=head)
     given = likelihood or own.get("likelihood")
-    targets = Targets.of(y, network.n_outputs, None if given is None else given["name"], not trained_already)
+    named = LIKELIHOODS.build(given).name if given else None
+    targets = Targets.of(y, network.n_outputs, named, not trained_already)
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network.module, method, chosen["family"], parts)
@@ -137,7 +142,8 @@ def fit(
     model = build(network, chosen, spec)
     by_evidence = type(model.family.independent()[0]).log_evidence is not Family.log_evidence
     size = len(y) if by_evidence else getattr(data, "batch_size", None) or BATCH
-    spec["batch_size"] = min(batch_size or spec.get("batch_size") or size, len(y))
+    wanted = spec.get("batch_size") if batch_size is None else batch_size
+    spec["batch_size"] = min(size if wanted is None else wanted, len(y))
     missing = (model.context.pools() if model.context else set()) - set(contexts)
     if missing:
         raise ValueError(f"context {model.context.name!r} draws from {sorted(missing)}: give contexts={{name: inputs}}")  # type: ignore[union-attr]
@@ -175,13 +181,13 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
     """
     with open(path, "rb") as file:
         whole = io.BytesIO(file.read())
+    expected = f"{path}: expected a whole file of Posterior.save"
     try:
         held = torch.load(whole, map_location="cpu", weights_only=True)
-        if not isinstance(held, dict) or FORMAT not in held:
-            raise ValueError("it holds something else")
-    except Exception as error:  # torch raises many types for other files and damage
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{path}: expected a whole file of Posterior.save: {reason}") from error
+    except Exception as error:  # torch raises many types, and advises to run the code of the file
+        raise ValueError(f"{expected}: it is damaged, or another file") from error
+    if not isinstance(held, dict) or FORMAT not in held:
+        raise ValueError(f"{expected}: it holds something else")
     if held[FORMAT] != VERSION:
         raise ValueError(
             f"{path}: expected format {VERSION}, found {held[FORMAT]}; load it with the version that wrote it"
@@ -223,7 +229,8 @@ def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
             raise TypeError(f"fit() has no option {kind!r}; {nearest(kind, known)}")
         if not isinstance(options, Mapping):
             also = f"; of classes, {INSTEAD['class_weights']}" if kind == "weight" else ""
-            raise TypeError(f"{kind}: expected hyper-parameters by name, found {type(options).__name__}{also}")
+            found = f"{type(options).__name__} {options!r}" if isinstance(options, str) else type(options).__name__
+            raise TypeError(f"{kind}: expected hyper-parameters by name, as {{'name': ...}}, found {found}{also}")
         before = chosen.get(kind) or {}
         other = "name" in options and options["name"] != before.get("name")
         chosen[kind] = dict(options) if other else {**before, **options}

@@ -22,6 +22,7 @@ from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Targets, read, training_data
 from fvi_core.registry import FITS
+from fvi_core.spelling import check_limits
 from fvi_core.telling import messages
 
 FORMAT, VERSION = "fvi_core posterior", 1
@@ -46,6 +47,9 @@ class Prediction:
     values: Tensor
     noise_std: Tensor | None = None
     moments: tuple[Tensor, Tensor] | None = None
+
+    def __repr__(self) -> str:
+        return f"Prediction(values {list(self.values.shape)}, noise_std {self.noise_std})"
 
     @property
     def probabilities(self) -> Tensor:
@@ -85,6 +89,13 @@ class Posterior:
     targets: Targets
     config: dict[str, Any]
 
+    def __repr__(self) -> str:
+        fit, outputs = self.config["parts"]["fit"], "classes" if self.targets.classification else "outputs"
+        told = [f"inputs {list(self.network.input_shape)}", f"{self.network.n_outputs} {outputs}"]
+        told += [f"fit {fit['name']!r}"] if fit else []
+        told += [f"{len(self.loss)} epochs", f"last loss {self.loss[-1]:.4g}"] if self.loss else []
+        return f"Posterior({self.config['method']!r}; {', '.join(told)}; {self.device})"
+
     @property
     def loss(self) -> list[float]:
         """The objective of every epoch in nats per training point."""
@@ -122,6 +133,7 @@ class Posterior:
         torch.Size([40, 2])
         """
         given = torch.as_tensor(x)
+        check_limits("samples", samples, "int", least=1)
         if given.shape[1:] != self.network.input_shape or not len(given):
             raise ValueError(
                 f"x: expected inputs [N, {str(list(self.network.input_shape))[1:-1]}], found {list(given.shape)}"
@@ -159,6 +171,8 @@ class Posterior:
         ['accuracy', 'brier', 'ece', 'nll']
         """
         x, y = read(x) if y is None else (x, y)
+        if len(x) != len(y):
+            raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
         found, outputs = self.predict(x, samples), self.network.n_outputs
         if found.noise_std is not None:
             targets = torch.as_tensor(y).reshape(found.mean.shape).double().numpy()
@@ -202,6 +216,7 @@ class Posterior:
         >>> [drawn(x).shape for drawn in posterior.modules(2)]
         [torch.Size([40, 2]), torch.Size([40, 2])]
         """
+        check_limits("count", count, "int", least=1)
         head, model = f"{HEAD}.bias", self.model
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
         with torch.no_grad():

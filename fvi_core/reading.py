@@ -200,7 +200,10 @@ def in_order(data: Data) -> Iterable[Any]:
 
 def read(data: Data) -> tuple[Tensor, Any]:
     """Return inputs ``[N, ...]`` and targets of all points, the latter as a tensor or a list of text."""
-    x, y = zip(*map(_pair, in_order(data)), strict=True)
+    pairs = [(x, y) for x, y in map(_pair, in_order(data)) if len(x)]
+    if not pairs:
+        raise ValueError("data: expected points, found none")
+    x, y = zip(*pairs, strict=True)
     return torch.cat(x), _joined(y)
 
 
@@ -251,11 +254,17 @@ def _indices(loader: DataLoader) -> list[int] | None:
 
 def _pair(batch: Any) -> tuple[Tensor, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
-        found = f"{len(batch)} of them" if isinstance(batch, tuple | list) else type(batch).__name__
-        raise TypeError(f"data: expected batches (x, y), found {found}; weights of points are not supported")
+        if not isinstance(batch, tuple | list):
+            remedy = "; give x.to_numpy() and y.to_numpy()" if hasattr(batch, "to_numpy") else ""
+            raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
+        raise TypeError(
+            f"data: expected batches (x, y), found {len(batch)} of them; weights of points are not supported"
+        )
     x = torch.as_tensor(batch[0])
-    if not isinstance(batch[1], Tensor | np.ndarray | list | tuple) or len(batch[1]) != len(x):
-        raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {type(batch[1]).__name__}")
+    y = batch[1]
+    if not isinstance(y, Tensor | np.ndarray | list | tuple) or len(y) != len(x):
+        found = len(y) if isinstance(y, Tensor | np.ndarray | list | tuple) and np.ndim(y) else type(y).__name__
+        raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {found}")
     if x.is_floating_point() and not torch.isfinite(x).all():
         raise ValueError("data: expected finite inputs, found NaN or infinity")
     return x, batch[1]

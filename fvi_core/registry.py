@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fvi_core.spelling import LIMITS, check_limits, nearest
@@ -72,6 +72,8 @@ class Registry:
         >>> FITS.build({"name": "laplace", "structure": "kronecker"}).structure
         'kronecker'
         """
+        if not isinstance(spec, Mapping):
+            raise UnknownPart(f"{self.kind}: expected {{'name': ..., hyper-parameters}}, found {spec!r}")
         if "name" not in spec:
             raise UnknownPart(f"{self.kind}: a 'name' is needed, found only {sorted(spec)}")
         hyper = dict(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 LIMITS = {
@@ -43,7 +43,8 @@ def check_limits(place: str, value: Any, kind: str, among: Iterable[str] = (), *
     several = isinstance(value, list | tuple)
     form = ("list" in kind or "tuple" in kind) if several else not kind.startswith(("list", "tuple"))
     numbers = value if several else [value]
-    if not form or not all(isinstance(each, Real) for each in numbers):
+    number = Integral if "int" in kind and "float" not in kind else Real
+    if not form or not all(isinstance(each, number) for each in numbers):
         raise UnfitValue(f"{place}: expected {kind}, found {value!r}")
     if not all(LIMITS[name][1](each, end) for each in numbers for name, end in limits.items()):
         raise UnfitValue(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")

@@ -150,6 +150,11 @@ def test_a_fit_part_after_training_is_that_of_the_method_with_it():
         (UnknownPart, {"context": {"pionts": 3}}, "did you mean 'points'"),
         (TypeError, {"contxt": {"points": 3}}, "did you mean 'context'"),
         (TypeError, {"epoch": 3}, "did you mean 'epochs'"),
+        (ValueError, {"epochs": 1.5}, "epochs: expected int, found 1.5"),
+        (ValueError, {"batch_size": 0}, "batch_size: expected 1 or more, found 0"),
+        (UnknownPart, {"likelihood": "categorical"}, "likelihood: expected {'name': .*}, found 'categorical'"),
+        (UnknownPart, {"optimiser": "adam"}, "optimiser: expected {'name': .*}, found 'adam'"),
+        (TypeError, {"prior": "dirichlet"}, "as {'name': ...}, found str 'dirichlet'"),
         (TypeError, {"class_weights": [1, 2, 3]}, "'class_weights': 'batch'"),
         (TypeError, {"weight": torch.ones(3)}, "'class_weights': 'batch'"),
         (TypeError, {"ignore_index": -1}, "leave points without a label out"),
@@ -161,6 +166,40 @@ def test_a_fit_part_after_training_is_that_of_the_method_with_it():
 def test_what_does_not_fit_is_named(error, options, message):
     with pytest.raises(error, match=message):
         fvi.fit(Perceptron, (table(12), labels(12)), **{"method": "FSVI", "progress": False, **options})
+
+
+@pytest.mark.parametrize(
+    ("error", "module", "points", "message"),
+    [
+        (TypeError, "resnet18", 12, "module: expected an nn.Module, or a function that makes one, found str"),
+        (ValueError, Perceptron, 0, "data: expected points, found none"),
+        (ValueError, Perceptron, 1, "data: expected two points or more, found 1"),
+    ],
+)
+def test_a_module_that_is_none_and_data_without_points_are_named(error, module, points, message):
+    with pytest.raises(error, match=message):
+        fvi.fit(module, (table(12)[:points], labels(12)[:points]), "MAP", **QUICK)
+
+
+def test_a_posterior_and_its_predictions_are_shown_in_a_line():
+    x, y = table(12), labels(12)
+    posterior = fvi.fit(Perceptron, (x, y), "Laplace", **QUICK)
+    trained = f"{len(posterior.loss)} epochs, last loss {posterior.loss[-1]:.4g}"
+    assert repr(posterior) == f"Posterior('Laplace'; inputs [4], 3 classes, fit 'laplace', {trained}; cpu)"
+    assert repr(posterior.predict(x, samples=7)) == "Prediction(values [7, 12, 3], noise_std None)"
+    found = fvi.fit(regressor, line(12), "MFVI", **QUICK).predict(line(12)[0], samples=7)
+    assert repr(found) == f"Prediction(values [7, 12, 1], noise_std {found.noise_std})"
+
+
+def test_numbers_of_functions_and_targets_that_cannot_be_are_named():
+    x, y = table(12), labels(12)
+    posterior = fvi.fit(Perceptron, (x, y), "MFVI", **QUICK)
+    with pytest.raises(ValueError, match="samples: expected 1 or more, found 0"):
+        posterior.predict(x, samples=0)
+    with pytest.raises(ValueError, match="count: expected 1 or more, found 0"):
+        posterior.modules(0)
+    with pytest.raises(ValueError, match="targets: expected one for each of 12 inputs, found 5"):
+        posterior.score(x, y[:5])
 
 
 @pytest.mark.parametrize("parts", [{}, {"family": {"name": "collapsed_gp", "kernel": {"name": "rbf"}, "points": 5}}])
@@ -212,8 +251,11 @@ def test_files_that_are_not_of_the_module_say_what_differs(tmp_path):
     whole = path.read_bytes()
     for damage in (whole[:-100], whole[: len(whole) // 2], b"", b"text"):
         path.write_bytes(damage)
-        with pytest.raises(ValueError, match="expected a whole file of Posterior.save"):
+        with pytest.raises(
+            ValueError, match="expected a whole file of Posterior.save: it is damaged, or ano"
+        ) as caught:
             fvi.load(path, module)
+        assert "weights_only" not in str(caught.value), "torch advises to run the code of the file"
     torch.save({"weights": torch.ones(2)}, path)
     with pytest.raises(ValueError, match="it holds something else"):
         fvi.load(path, module)
