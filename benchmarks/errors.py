@@ -10,6 +10,13 @@ from contextlib import contextmanager, suppress
 from fvi_core.printing import streams
 from fvi_core.spelling import nearest
 
+VARIABLES = (
+    "FVI_ARRAYS", "FVI_ARTIFACTS", "FVI_CHECKPOINT_SECONDS", "FVI_COMMIT", "FVI_DATA_CACHE", "FVI_DATA_MIRROR",
+    "FVI_GRAPHS", "FVI_OFFLINE", "FVI_PLUGINS", "FVI_RETINOPATHY", "FVI_SLURM", "FVI_STATE_GB", "FVI_THREADS",
+)  # fmt: skip
+"""Variables of the environment that users set (docs/README.md)."""
+SET_HERE = ("FVI_COMMAND", "FVI_MAKE")
+"""Variables that make sets for the command line."""
 ROOMS = ("benchmarks", "datasets", "fvi_core")
 
 
@@ -37,6 +44,12 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Unkno
     return UnknownName(f"unknown {kind} {name!r}: {nearest(name, known)}" + (f" ({hint})" if hint else ""))
 
 
+def unknown_variables() -> list[str]:
+    """Return a sentence for every FVI_ variable of the environment that nothing reads: a misspelt one has no effect."""
+    found = sorted(name for name in os.environ if name.startswith("FVI_") and name not in (*VARIABLES, *SET_HERE))
+    return [f"{name} is set, and nothing reads it; {nearest(name, VARIABLES)}" for name in found]
+
+
 def setting(variable: str, default: float, unit: str) -> float:
     """Return a number of the environment, 0 or more. Raises UsageError."""
     text = os.environ.get(variable) or str(default)
@@ -55,6 +68,8 @@ def as_messages() -> Iterator[None]:
     """
     try:
         with streams():
+            for told in unknown_variables():
+                print(f"note: {told}", file=sys.stderr)
             yield
     except (BenchmarkError, KeyError, ValueError, OSError) as error:
         told, status = str(error), getattr(error, "exit_code", 2)

@@ -15,6 +15,7 @@ from benchmarks.records.form import NewerRecord, RecordError
 from benchmarks.records.hyperparameters import context_pools
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record, RunConfig
+from benchmarks.state import checkpoints, kept
 from benchmarks.state.claims import Claims
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
@@ -194,7 +195,10 @@ class Plan(Placed):
         return sorted(groups, key=lambda group: -passes(group.configs[0]) * draws(group.configs[0]))
 
     def check_writable(self) -> None:
-        """Raise StoreError or ClaimError if records or claims could not be written."""
+        """Raise StoreError or ClaimError if records or claims could not be written, UsageError if a setting by which
+        they are is invalid."""
+        checkpoints.interval()
+        kept.limit()
         self.store.check_writable()
         with self.claims as claims:
             claims.acquire(".probe")
