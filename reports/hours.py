@@ -35,9 +35,9 @@ class Hours:
         if not self.lacking:
             return f"{said}."
         rest = self.lacking - self.known
-        told = [f"{self.known} of them like those recorded would take {_amount(self.wanted)}"] if self.known else []
-        told += [f"of {rest} no training like theirs is recorded"] if rest else []
-        return f"{said}; {self.lacking} lack: {', '.join(told)}."
+        told = [f"{self.known} would take {_amount(self.wanted)}"] if self.known else []
+        told += [f"the cost of {rest} is not known, as no run of their kind is recorded"] if rest else []
+        return f"{said}. Without a record: {self.lacking} run{'s' * (self.lacking != 1)}; {', '.join(told)}."
 
 
 def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:

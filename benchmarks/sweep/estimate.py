@@ -81,6 +81,8 @@ class Estimate:
 
 def hours(seconds: float) -> str:
     """Return a duration in hours, with two digits where it is short."""
+    if 0 < seconds < 36:
+        return "less than 0.01"
     return f"{seconds / 3600:.2g}" if seconds < 36_000 else f"{seconds / 3600:,.0f}"
 
 

@@ -41,8 +41,8 @@ def test_what_lacks_costs_the_median_of_its_kind() -> None:
     assert (found.runs, found.lacking, found.known) == (3, 4, 3)
     assert round(found.spent, 9) == 13.2 and round(found.wanted, 9) == 2.2
     assert found.sentence == (
-        "Cost, by their records: 3 runs took 13 core-hours; 4 lack: 3 of them like those recorded would take 2.2, of 1 "
-        "no training like theirs is recorded."
+        "Cost, by their records: 3 runs took 13 core-hours. Without a record: 4 runs; 3 would take 2.2, the cost of 1 "
+        "is not known, as no run of their kind is recorded."
     )
 
 

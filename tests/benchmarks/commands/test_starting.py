@@ -15,7 +15,7 @@ from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.provenance import ROOT
 from benchmarks.sweep import hints
-from benchmarks.sweep.estimate import Known
+from benchmarks.sweep.estimate import Known, hours
 from benchmarks.sweep.slurm import submit
 from tests.benchmarks import fakes
 
@@ -70,6 +70,10 @@ def test_a_sweep_begins_with_what_it_costs(say, table):
     assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker"
     assert lines[1] == "  5 runs by a checkpoint, training may end early in 5"
     assert lines[2] == "5 runs: 5 missing; 5 groups of runs to train"
+
+
+def test_hours_too_few_to_print_are_said_to_be_few():
+    assert [hours(seconds) for seconds in (0, 0.05, 35.9, 360)] == ["0", "less than 0.01", "less than 0.01", "0.1"]
 
 
 def test_a_dry_run_says_it_too_and_writes_nothing(say, table, folders):
