@@ -309,12 +309,12 @@ def _print_table(
 ) -> None:
     from reports.figures import FIGURES
     from reports.tables import render_table
-    from reports.terminal import filled, width
+    from reports.terminal import width
 
     rendered = render_table(result, out, choice, width())
     print(rendered.text)
     files = [f"{form}: {_shown(path)}" for form, path in rendered.files.items()]
-    print("\n".join(filled(["In full, with all notes:", *files], width())))
+    print("In full, with all notes:", *files, sep="\n  ")
     figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
     problems = _draw(suite, figures, result.protocol, seeds, records, out)
     _end([*rendered.problems, *problems], told=rendered.problems)

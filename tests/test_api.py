@@ -6,6 +6,8 @@ import doctest
 import inspect
 import pkgutil
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -70,6 +72,11 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             home = inspect.getmodule(getattr(value, "fget", value))
             run(inspect.getdoc(value) or "", {**vars(home), **shared}, name)
     assert runner.tries > 70 and not runner.failures
+
+
+def test_help_writes_nothing() -> None:
+    done = subprocess.run([sys.executable, "-m", "tools.api", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: python -m tools.api") and not done.stderr
 
 
 def test_the_page_has_every_name_and_asks_no_network_for_anything(tmp_path: Path) -> None:

@@ -12,11 +12,15 @@ from statistics import mean
 from typing import Any
 
 from benchmarks import files, tables
+from benchmarks.errors import UnknownName, unknown
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.tables import Cell, choices
+
+SUFFIX = "-selection"
+"""End of the name of a table of candidates."""
 
 
 def select(table: str, results: Path, state: Path, protocol: str | None = None) -> dict[str, dict[str, dict[str, Any]]]:
@@ -27,7 +31,12 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
     "failed" says why. Stored choices stay where a candidate has not been tried, and stored failures stay unless a
     record contradicts them.
     """
-    selection, store, failures = tables.get(f"{table}-selection"), Store(results), Failures(state)
+    try:
+        selection = tables.get(f"{table}{SUFFIX}")
+    except UnknownName:
+        known = [name.removesuffix(SUFFIX) for name in tables.names() if name.endswith(SUFFIX)]
+        raise unknown("table with candidates to choose from", table, known) from None
+    store, failures = Store(results), Failures(state)
     before = choices.choices(table, selection.check_protocol(protocol))
     tried: dict[tuple[str, str], dict[str, Any]] = {}
     untried: set[tuple[str, str]] = set()

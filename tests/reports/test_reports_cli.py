@@ -44,6 +44,8 @@ def test_table_prints_and_says_where_it_wrote(run, tmp_path: Path) -> None:
     for form, name in (("Markdown", "pequignot2020-5-paper.md"), ("LaTeX", "pequignot2020-5-paper.tex")):
         assert f"{form}: {tmp_path / 'out' / name}" in output
         assert (tmp_path / "out" / name).exists()
+    listed = output.partition("In full, with all notes:\n")[2].splitlines()[:3]
+    assert [line.split(":")[0] for line in listed] == ["  Markdown", "  LaTeX", "  LaTeX alone"]
 
 
 def test_table_takes_protocol_and_seeds(run) -> None:

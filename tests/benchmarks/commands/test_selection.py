@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.commands import selection
+from benchmarks.errors import UnknownName
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
@@ -191,3 +192,10 @@ def test_what_is_compared_on_one_fold_is_trained_on_all_five_by_the_same_runs() 
         assert len(tried) == folds and len(every.replicates) == 5
         assert [(config["dataset"]["split"], config["seed"]) for config in tried] == list(every.replicates[:folds])
     assert "first fold alone" in words_of(table, "paper") and "first fold alone" not in words_of(table, "short")
+
+
+def test_a_table_without_candidates_is_told_which_have_some(tmp_path):
+    with pytest.raises(
+        UnknownName, match="unknown table with candidates to choose from 'digits': known: cinquin2024-1$"
+    ):
+        selection.select("digits", tmp_path / "results", tmp_path / "state")
