@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.errors import unknown
 from benchmarks.shapes import RunConfig
 from fvi_core import plugins
 
@@ -37,16 +36,8 @@ class Suite:
     fits: str = "benchmarks.experiment.misfits:misfits"
 
     def table(self, name: str) -> Any:
-        """Return the table of this name. Raises the tables' error for an unknown one, UnknownName where a plug-in's
-        table has an unknown metric."""
-        module = importlib.import_module(self.tables)
-        found = module.get(name)
-        if found.name in getattr(module, "ADDED", ()):
-            known = resolve(self.metrics)
-            for metric in (column.cell.metric for column in found.columns):
-                if metric not in known:
-                    raise unknown(f"metric of table {found.name}", metric, known)
-        return found
+        """Return the table of this name. Raises the tables' error for an unknown one."""
+        return importlib.import_module(self.tables).get(name)
 
     def table_names(self) -> list[str]:
         """Return the names of all tables."""

@@ -21,7 +21,8 @@ from benchmarks.commands.options import (
 from benchmarks.errors import BenchmarkError, as_messages, unknown
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
-from benchmarks.sweep.begin import beyond, lacking, parse_seeds
+from benchmarks.sweep.absent import lacking
+from benchmarks.sweep.begin import beyond, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from reports import interface
 from reports.aggregate import TableResult

@@ -12,6 +12,7 @@ from benchmarks.records.config import method_of, run_key
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
+from benchmarks.sweep.absent import lacking
 from benchmarks.sweep.estimate import LONGEST, Estimate, hours
 from benchmarks.sweep.plan import MEANINGLESS, NONE, Missing, Plan, RunGroup, counts_text
 from benchmarks.sweep.progress import duration
@@ -241,17 +242,6 @@ def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[st
             some = f"{used or 'none'} of {len(asked)} requested are used"
             told.append(f"--seeds {seeds_text(seeds)}: {has}, {some if used < count else f'all {count} are used'}")
     return told
-
-
-def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
-    """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned."""
-    places = ((table, row, dataset) for table in tables for row in table.rows for dataset in table.datasets)
-    told = (
-        f"table {table.name}, row {row.label}: {reason}"
-        for table, row, dataset in places
-        if (reason := table.lacks(row, dataset, protocol))
-    )
-    return list(dict.fromkeys(told))
 
 
 def only(

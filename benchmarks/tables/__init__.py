@@ -35,24 +35,23 @@ MODULES = (
 """Modules of this folder that declare tables, in the order of listing."""
 
 
-ADDED: dict[str, Table] = plugins.track({})
-"""Tables of plug-ins."""
+_OWN: dict[str, Table] = plugins.track({})
 
 
 def add(table: Table) -> Table:
     """Add a table. Raises ValueError if its name or an alias is taken."""
-    taken = {name for each in (*declared().values(), *ADDED.values()) for name in (each.name, *each.aliases)}
+    taken = {name for each in (*declared().values(), *_OWN.values()) for name in (each.name, *each.aliases)}
     for name in (table.name, *table.aliases):
         if name in taken:
             raise ValueError(f"two tables are named {name!r}; give one of them another name")
-    ADDED[table.name] = table
+    _OWN[table.name] = table
     return table
 
 
 def tables() -> dict[str, Table]:
     """Return every table by its name, those of plug-ins last."""
     plugins.load()
-    return declared() | ADDED
+    return declared() | _OWN
 
 
 @cache

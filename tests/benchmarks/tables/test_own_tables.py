@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from benchmarks import tables
-from benchmarks.errors import UnknownName, as_messages
-from benchmarks.suite import Suite
+from benchmarks.errors import as_messages
+from benchmarks.sweep.absent import lacking
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import InvalidRecipe
-from tests.plugins import forgotten
 
 PARTS = {"network": {"name": "mlp", "hidden": [4]}, "likelihood": {"name": "gaussian"}}
 
@@ -46,11 +45,8 @@ def test_settings_of_a_method_that_the_table_does_not_have_are_refused() -> None
         own(own={"MPA": {"training.epochs": 3}})
 
 
-def test_a_misspelt_metric_is_refused_by_every_command() -> None:
-    with forgotten():
-        tables.add(own(metrics=["rmse", "rmsee"]))
-        with pytest.raises(UnknownName, match="unknown metric of table mine 'rmsee': did you mean 'rmse'"):
-            Suite().table("mine")
-    with forgotten():
-        tables.add(own())
-        assert Suite().table("mine").name == "mine"
+def test_a_misspelt_metric_is_named_before_anything_is_trained() -> None:
+    told = ["table mine, column rmsee: plug-in absent: no metric 'rmsee'; did you mean 'rmse' or 'mse' or 'msp'?"]
+    assert lacking([own(metrics=["rmse", "rmsee"])], None) == told
+    assert lacking([own(metrics=["rmse"])], None) == []
+    assert lacking([own(metrics=["qqqq"])], None)[0].endswith("no metric 'qqqq'")
