@@ -223,11 +223,11 @@ BAD = {
     "changes buffers calls": (Broken(counted), table(3)),
     "draws random numbers in eval mode": (Broken(lambda m, x, f: f(x + torch.randn(()))), table(3)),
     "depends on the inputs beside it": (Broken(lambda m, x, f: f(x - x.mean(0))), table(3)),
-    r"no nn.Linear gives the module's output: leave softmax.* there are a, b, fc": (
+    r"no nn.Linear gives the module's output: leave softmax.* its linear layers: 'a', 'b', 'fc'": (
         Broken(lambda m, x, f: f(x).softmax(-1)),
         table(3),
     ),
-    "no nn.Linear gives the module's output.* there are none": (Convolved(), images(3)),
+    "no nn.Linear gives the module's output.* its linear layers: none": (Convolved(), images(3)),
     r"expected outputs \[N, Q\] in one tensor for 3 inputs, found \[3, 3, 1\]": (
         Broken(lambda m, x, f: f(x).unsqueeze(-1)),
         table(3),
