@@ -54,8 +54,9 @@ def readme(text: str, findings: Found) -> str:
     """Return the README's text with its table renewed; unchanged without the marks around the table."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
-    sentences = " ".join(summary(flat(findings)))
-    told = f"{sentences} Every claim: [docs/findings.md](docs/findings.md).\n\n{table(findings)}"
+    sentences = (sentence.partition(": ") for sentence in summary(flat(findings)))
+    told = "".join(f"* **{lead}:** {rest}\n" for lead, _, rest in sentences)
+    told += f"\nThe claims that matter most; [docs/findings.md](docs/findings.md) has every one:\n\n{table(findings)}"
     return before + start + told + end + after if start and end else text
 
 
