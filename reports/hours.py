@@ -36,7 +36,7 @@ class Hours:
             return f"{said}."
         rest = self.lacking - self.known
         told = [f"{self.known} would take {_amount(self.wanted)}"] if self.known else []
-        told += [f"the cost of {rest} is not known, as no run of their kind is recorded"] if rest else []
+        told += [f"the cost of {rest} is not known, as none of their kind is recorded"] if rest else []
         return f"{said}. Without a record: {self.lacking} run{'s' * (self.lacking != 1)}; {', '.join(told)}."
 
 

@@ -42,7 +42,7 @@ def test_what_lacks_costs_the_median_of_its_kind() -> None:
     assert round(found.spent, 9) == 13.2 and round(found.wanted, 9) == 2.2
     assert found.sentence == (
         "Cost, by their records: 3 runs took 13 core-hours. Without a record: 4 runs; 3 would take 2.2, the cost of 1 "
-        "is not known, as no run of their kind is recorded."
+        "is not known, as none of their kind is recorded."
     )
 
 
