@@ -262,12 +262,13 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
         )
     x = torch.as_tensor(batch[0])
     y = batch[1]
-    if not isinstance(y, Tensor | np.ndarray | list | tuple) or len(y) != len(x):
-        found = len(y) if isinstance(y, Tensor | np.ndarray | list | tuple) and np.ndim(y) else type(y).__name__
+    several = isinstance(y, list | tuple) or (isinstance(y, Tensor | np.ndarray) and y.ndim > 0)
+    if not several or len(y) != len(x):
+        found = len(y) if several else type(y).__name__
         raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {found}")
     if x.is_floating_point() and not torch.isfinite(x).all():
         raise ValueError("data: expected finite inputs, found NaN or infinity")
-    return x, batch[1]
+    return x, y
 
 
 def _joined(pieces: Sequence[Any]) -> Any:

@@ -22,8 +22,13 @@ class UnfitValue(ValueError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return 'did you mean ...' with known names that resemble or contain an unknown one; all names without any."""
     names = sorted(known)
-    found = near(name, names)
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else f"known: {', '.join(names) or 'none'}"
+    return meant(name, names) or f"known: {', '.join(names) or 'none'}"
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return 'did you mean ...' as :func:`nearest`; empty where no known name resembles the unknown one."""
+    found = near(name, known)
+    return f"did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def check_known(place: str, value: object, known: Iterable[str]) -> None:

@@ -18,6 +18,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.tables import Cell, choices
+from benchmarks.tables.spec import Table
 
 SUFFIX = "-selection"
 """End of the name of a table of candidates."""
@@ -31,12 +32,7 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
     "failed" says why. Stored choices stay where a candidate has not been tried, and stored failures stay unless a
     record contradicts them.
     """
-    try:
-        selection = tables.get(f"{table}{SUFFIX}")
-    except UnknownName:
-        known = [name.removesuffix(SUFFIX) for name in tables.names() if name.endswith(SUFFIX)]
-        raise unknown("table with candidates to choose from", table, known) from None
-    store, failures = Store(results), Failures(state)
+    selection, store, failures = _candidates(table), Store(results), Failures(state)
     before = choices.choices(table, selection.check_protocol(protocol))
     tried: dict[tuple[str, str], dict[str, Any]] = {}
     untried: set[tuple[str, str]] = set()
@@ -85,9 +81,18 @@ def _failed(failures: Failures, runs: list[RunConfig]) -> str:
     return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""
 
 
+def _candidates(table: str) -> Table:
+    """Return the table of a table's candidates. Raises UnknownName."""
+    try:
+        return tables.get(f"{table}{SUFFIX}")
+    except UnknownName:
+        known = [name.removesuffix(SUFFIX) for name in tables.names() if name.endswith(SUFFIX)]
+        raise unknown("table with candidates to choose from", table, known) from None
+
+
 def write(table: str, results: Path, state: Path, protocol: str | None = None) -> str:
     """Write the choices of one protocol of a table; return them in words. Raises OSError."""
-    protocol = tables.get(f"{table}-selection").check_protocol(protocol)
+    protocol = _candidates(table).check_protocol(protocol)
     found = select(table, results, state, protocol)
     path = choices.path_of(table, protocol)
     files.write(path, json.dumps(found, indent=1, sort_keys=True) + "\n")

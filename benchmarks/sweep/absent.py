@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks.metrics.registry import METRICS
-from fvi_core.spelling import near
+from fvi_core.spelling import meant
 
 
 def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
@@ -27,6 +27,5 @@ def _unknown_metrics(table: Any) -> Iterator[str]:
         return
     for column in table.columns:
         if (name := column.cell.metric) not in METRICS:
-            like = "".join(f" or {known!r}" for known in near(name, METRICS)).removeprefix(" or ")
-            meant = f"; did you mean {like}?" if like else ""
-            yield f"table {table.name}, column {column.label}: plug-in absent: no metric {name!r}{meant}"
+            told = "; ".join(filter(None, (f"no metric {name!r}", meant(name, METRICS))))
+            yield f"table {table.name}, column {column.label}: plug-in absent: {told}"

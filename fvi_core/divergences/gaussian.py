@@ -173,11 +173,13 @@ def root_trace(r: Tensor, k: Tensor) -> Tensor:
     ]
     total = torch.stack(found)
     if k.requires_grad:
-        turned = [
-            torch.stack([_root_trace(prior, *_halves(each)) for each in own])
-            for own, prior in zip(r.detach(), k, strict=True)
-        ]
-        total = total + (torch.stack(turned) - torch.stack(turned).detach())
+        turned = torch.stack(
+            [
+                torch.stack([_root_trace(prior, *_halves(each)) for each in own])
+                for own, prior in zip(r.detach(), k, strict=True)
+            ]
+        )
+        total = total + (turned - turned.detach())  # the value of total, the gradient of both
     return total / (s * b) ** 0.5
 
 

@@ -111,7 +111,9 @@ def refuse_pursuit(module: nn.Module, example: Tensor) -> None:
                 trial(example)
         except Exception:  # a forward() that fails in training mode is not used there
             return
-    moved = {name: value.clone() for name, value in trial.named_buffers() if not torch.equal(value, kept[name])}
+    moved = [name for name, value in trial.named_buffers() if not torch.equal(value, kept[name])]
+    if not moved:
+        return
     after = trial.eval()(example)
     for name, value in trial.named_buffers():
         value.copy_(kept[name])

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,11 @@ def drawing(
         _ = records.digests  # before any record is read, so that no stamp is newer than its figure
         yield draw(figures, suite, records, out, *more)
         return
-    about = suite, records.store.root, records.state, out, more
-    with ProcessPoolExecutor(count, get_context("spawn"), _Worker.begin, about) as pool:
-        waiting = [(figure, pool.submit(_Worker.draw, figure)) for figure in figures]
+    about = suite, records.store.root, records.state, out, *more
+    # Ctrl-C reaches every process: the one that waits for the results stops the others.
+    ignoring = signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(count, get_context("spawn"), *ignoring) as pool:
+        waiting = [(figure, pool.submit(_drawn, figure, *about)) for figure in figures]
         try:
             yield _results(waiting, suite, records, out, *more)
         finally:
@@ -50,16 +53,11 @@ def _results(waiting: list[tuple[Figure, Future[list[Drawn]]]], *here: Any) -> I
             yield from draw([figure], *here)
 
 
-class _Worker:
-    """What a process knows: the arguments of every drawing but its figure."""
+def _drawn(figure: Figure, suite: Suite, results: Path, state: Path | str | None, *more: Any) -> list[Drawn]:
+    return list(draw([figure], suite, _records(results, state), *more))
 
-    known: tuple[Any, ...]
 
-    @classmethod
-    def begin(cls, suite: Suite, results: Path, state: Path | str | None, out: Path, more: tuple[Any, ...]) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for the results stops this one
-        cls.known = suite, Records(results, state), out, *more
-
-    @classmethod
-    def draw(cls, figure: Figure) -> list[Drawn]:
-        return list(draw([figure], *cls.known))
+@cache
+def _records(results: Path, state: Path | str | None) -> Records:
+    """Return the records of a process, which reads each of them once."""
+    return Records(results, state)
