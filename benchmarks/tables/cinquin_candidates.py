@@ -96,7 +96,7 @@ _SHORT: dict[str, dict[str, Parts]] = {
 _PAPER: dict[str, dict[str, Parts]] = {
     "GFSVI": _around({**_kernels("prior", *_EVERY), **_kernels("prior", "rbf", ard=True)}),
     "FBNN": _on(FVI, _kernels("prior", *_EVERY)),
-    "FSVI": _on(ALL_LAYERS, _variances(1.0, 0.1, 10.0, 0.01, 100.0)),
+    "FSVI": _on(ALL_LAYERS, _variances(1.0, 0.1, 10.0, 0.01, 100.0, 0.001)),
     "MFVI": _around(_variances(1.0, 0.1, 10.0)),
     "VIP": _around(_SHORT["VIP"]),
     "Laplace": {"tanh": {}, "relu": _RELU, "tanh, lr .001": _SLOW},
