@@ -30,13 +30,15 @@ class Estimate:
     """Estimated seconds on one core of what is left to do. groups: by the keys of a run group, where the cost is known.
 
     saved: by the same keys, the fraction of training that checkpoints have saved;
+    ends: by the same keys, the fraction after which training is expected to end;
     sources: runs by the source of their estimate; untried: runs without a record or checkpoint showing that they work;
     unknown: runs without an estimate; trained_only: runs whose evaluation is not included; early: runs that cost at
-    most their estimate, since training may end before its last epoch.
+    most their estimate, since training may end before its last epoch, and no similar one shows where.
     """
 
     groups: dict[tuple[str, ...], float] = field(default_factory=dict)
     saved: dict[tuple[str, ...], float] = field(default_factory=dict)
+    ends: dict[tuple[str, ...], float] = field(default_factory=dict)
     sources: Counter[str] = field(default_factory=Counter)
     unknown: list[RunConfig] = field(default_factory=list)
     untried: list[RunConfig] = field(default_factory=list)
@@ -108,13 +110,21 @@ def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
         seconds = sum(cost.evaluation or 0.0 for cost in sure.values())
         trainings = by_training(group.configs).values()
         saved = {run_key(runs[0]): known.done(runs[0]) for runs in trainings if not all(map(known.measurable, runs))}
-        seconds += sum(sure[key].training * (1 - done) for key, done in saved.items())
+        ends = {key: end_after(sure[key].share, done) for key, done in saved.items()}
+        seconds += sum(sure[key].training / sure[key].share * (ends[key] - done) for key, done in saved.items())
         for run, cost in zip(group.runs, sure.values()):
             found.trained_only += cost.evaluation is None
             found.sources[cost.source] += 1
-            found.early += cost.source in (CHECKPOINT, SIMILAR) and stops_early(run.config)
+            found.early += cost.source in (CHECKPOINT, SIMILAR) and cost.share == 1 and stops_early(run.config)
         found.groups[group.keys], found.saved[group.keys] = seconds, sum(saved.values()) / len(trainings)
+        found.ends[group.keys] = max(ends.values(), default=1.0)
     return found
+
+
+def end_after(share: float, done: float) -> float:
+    """Fraction after which a training ends that is expected to end after a share and has come so far; where that is
+    near the share or past it, a quarter more than it has."""
+    return min(1.0, max(share, 1.25 * done))
 
 
 class Known:
@@ -179,13 +189,14 @@ class Known:
         """
         here_or_not = [one for one in self.records(self.store.path(config).parent) if self._here(one) == here]
         same, training = (
-            [one.cost for one in here_or_not if key(one.config) == key(config)] for key in (kind_key, stack_key)
+            [one for one in here_or_not if key(one.config) == key(config)] for key in (kind_key, stack_key)
         )
-        evaluations = [cost.evaluation for cost in same if cost.evaluation is not None]
+        evaluations = [one.cost.evaluation for one in same if one.cost.evaluation is not None]
         if not training:
             return None
-        seconds, source = low([cost.training for cost in same or training]), RECORDS if here else ELSEWHERE
-        return Cost(seconds, low(evaluations) if evaluations else None, source)
+        seconds, source = low([one.cost.training for one in same or training]), RECORDS if here else ELSEWHERE
+        share = low([one.share for one in same or training])
+        return Cost(seconds, low(evaluations) if evaluations else None, source, share)
 
     def _here(self, one: Recorded) -> bool:
         """Whether a record's processor costs what this one does: the same name, and the same numbers if both have

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.experiment.alone import WAITING
 from benchmarks.records.config import kind_key
-from benchmarks.sweep.estimate import Estimate
+from benchmarks.sweep.estimate import Estimate, end_after
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome, counts_text
 from benchmarks.sweep.similar import stops_early
 from fvi_core.telling import duration
@@ -43,7 +43,8 @@ class Forecast:
 
     def __init__(self, groups: Sequence[RunGroup], estimate: Estimate | None = None, workers: int = 1) -> None:
         self.workers, self.groups = workers, {group.keys: group for group in groups}
-        known, self.saved = (estimate.groups, estimate.saved) if estimate else ({}, {})
+        estimate = estimate or Estimate()
+        known, self.saved, self.ends = estimate.groups, estimate.saved, estimate.ends
         runs = sum(len(keys) for keys in self.groups if keys in known)
         self.estimated = bool(runs)
         self.mean = sum(known.get(keys, 0.0) for keys in self.groups) / runs if runs else 1.0
@@ -76,16 +77,25 @@ class Forecast:
 
     def _made(self, keys: tuple[str, ...]) -> float:
         """Fraction of a group's work that is made here; what a checkpoint had saved is no part of it."""
-        saved = self.saved.get(keys, 0.0)
+        saved, end = self.saved.get(keys, 0.0), self._end(keys)
         running = self.running.get(keys)
-        return max(0.0, running.fraction - saved) / (1 - saved) if running and saved < 1 else 0.0
+        return max(0.0, running.fraction - saved) / (end - saved) if running and saved < end else 0.0
+
+    def _end(self, keys: tuple[str, ...]) -> float:
+        """Fraction after which a group is expected to end, which moves on when training does not end there."""
+        return end_after(self.ends.get(keys, 1.0), self.running[keys].fraction if keys in self.running else 0.0)
+
+    def _cost(self, keys: tuple[str, ...]) -> float:
+        """Expected seconds of a group, up to its expected end."""
+        saved, first = self.saved.get(keys, 0.0), self.ends.get(keys, 1.0)
+        return self.costs[keys] * ((self._end(keys) - saved) / (first - saved) if saved < first else 1.0)
 
     @property
     def fraction(self) -> float:
         """Finished fraction of all work."""
-        whole = sum(self.costs.values())
+        whole = sum(map(self._cost, self.costs))
         done = sum(cost for keys, cost in self.costs.items() if keys in self.over)
-        done += sum(self.costs[keys] * self._made(keys) for keys in self.running)
+        done += sum(self._cost(keys) * self._made(keys) for keys in self.running)
         return min(1.0, done / whole) if whole else 1.0
 
     def left(self, now: float) -> float | None:
@@ -94,7 +104,7 @@ class Forecast:
         for keys, running in self.running.items():
             if (made := self._made(keys)) > BEGUN:
                 spent[_kind(running.group)] += now - running.since
-                expected[_kind(running.group)] += made * self.costs[keys]
+                expected[_kind(running.group)] += made * self._cost(keys)
         seen, foreseen = sum(spent.values()), sum(expected.values())
         if seen <= SEEN or not foreseen:
             if not self.estimated:
@@ -104,7 +114,7 @@ class Forecast:
         for keys, group in self.groups.items():
             if keys not in self.over:
                 kind, here, made = _kind(group), self.running.get(keys), self._made(keys)
-                cost = self.costs[keys] * (spent[kind] / expected[kind] if expected[kind] else seen / foreseen)
+                cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else seen / foreseen)
                 if made:
                     cost *= 1 - made
                 elif here:
@@ -114,8 +124,10 @@ class Forecast:
 
     @property
     def bounded(self) -> bool:
-        """Whether :meth:`left` is an upper bound: training may end early, and no finished run shows how early."""
-        waiting = (group for keys, group in self.groups.items() if keys not in self.over)
+        """Whether :meth:`left` is an upper bound: training may end early, and neither records nor a finished run show
+        how early."""
+        last = (keys for keys in self.groups if keys not in self.over and self.ends.get(keys, 1.0) == 1)
+        waiting = (self.groups[keys] for keys in last)
         return not self.spent and any(stops_early(config) for group in waiting for config in group.configs)
 
 

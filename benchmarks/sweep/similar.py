@@ -30,11 +30,15 @@ NEAREST = 5  # number of similar kinds whose median is used
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on one core, of one training and of one evaluation (None: not known), and their source in words."""
+    """Seconds on one core, of one training and of one evaluation (None: not known), and their source in words.
+
+    share: fraction of its epochs after which training is expected to end.
+    """
 
     training: float
     evaluation: float | None = None
     source: str = SIMILAR
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
     for one in known:
         if own and one.config["method"] == config["method"]:
             kinds[stack_key(one.config)].append(one)
-    found: list[tuple[float, float, float | None]] = []
+    found: list[tuple[float, float, float, float | None]] = []
     for same in kinds.values():
         other, made = same[0].config, fmean(one.share for one in same) * passes(same[0].config)
         theirs = work(other, same[0].stack)
@@ -128,16 +132,18 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
             apart = abs(math.log(own[0] / theirs[0])) + 0.1 * len(differences(config, other))
             apart += other["dataset"]["name"] != config["dataset"]["name"]
             ends = stops_early(config) and stops_early(other)
-            epochs = min(made, passes(config)) if ends else passes(config)
-            times = own[0] / theirs[0] * own[1] / theirs[1] * epochs / made
+            share = min(1.0, made / passes(config)) if ends else 1.0
+            times = own[0] / theirs[0] * own[1] / theirs[1] * share * passes(config) / made
             # The fastest of a kind: others may have run beside other work.
             training = times * min(one.cost.training for one in same)
-            found.append((apart, training, next(filter(None, (_evaluation(config, one) for one in same)), None)))
+            evaluation = next(filter(None, (_evaluation(config, one) for one in same)), None)
+            found.append((apart, training, share, evaluation))
     nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
-    evaluations = [seconds for *_, seconds in nearest if seconds is not None]
     if not nearest:
         return None
-    return Cost(median(seconds for _, seconds, _ in nearest), median(evaluations) if evaluations else None)
+    _, seconds, shares, known_evaluations = zip(*nearest)
+    evaluations = [each for each in known_evaluations if each is not None]
+    return Cost(median(seconds), median(evaluations) if evaluations else None, share=median(shares))
 
 
 def _evaluation(config: RunConfig, one: Recorded) -> float | None:

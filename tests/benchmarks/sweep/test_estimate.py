@@ -239,9 +239,9 @@ def test_the_median_of_the_kinds_most_alike_tells():
 def test_trainings_that_ended_early_tell_of_those_that_do_not_by_their_share():
     whole, early = (of("a", "boston", 0, epochs=100, **rule) for rule in ({}, {"early_stopping": {"patience": 3}}))
     assert similar(whole, [recorded(early, 10.0, share=0.2)]) == Cost(50.0)
-    assert similar(early, [recorded(early, 10.0, share=0.2)]) == Cost(10.0)
+    assert similar(early, [recorded(early, 10.0, share=0.2)]) == Cost(10.0, share=0.2)
     longer, shorter = (of("a", "boston", 0, epochs=n, early_stopping={"patience": 3}) for n in (500, 10))
-    assert similar(longer, [recorded(early, 10.0, share=0.2)]) == Cost(10.0), "as many epochs, however many are allowed"
+    assert similar(longer, [recorded(early, 10.0, share=0.2)]) == Cost(10.0, share=0.04), "as many epochs as theirs"
     assert similar(shorter, [recorded(early, 10.0, share=0.2)]) == Cost(5.0)
 
 
@@ -251,6 +251,23 @@ def test_trainings_that_ended_early_tell_of_those_that_do_not_by_their_share():
 def test_training_that_may_end_early_costs_at_most(folders, rule):
     record(folders, meant(of("a", "boston", 0, epochs=300)), seconds=9.0)
     assert look([of("a", "boston", 1, epochs=100, **rule)], folders).bound == "at most"
+
+
+def test_records_show_where_training_is_expected_to_end(folders):
+    rule = {"early_stopping": {"patience": 3}}
+    record(folders, meant(of("a", "boston", 0, epochs=300, **rule)), seconds=9.0, fit_seconds=0.0, epochs=30)
+    other = look([of("a", "boston", 1, epochs=100, **rule)], folders)
+    assert list(other.ends.values()) == [0.3] and other.bound == "", "as many epochs"
+    same = meant(of("a", "boston", 1, epochs=300, **rule))
+    found = look([same], folders)
+    assert list(found.ends.values()) == [0.1] and found.seconds == pytest.approx(9.0)
+    checkpoint(folders, same, epoch=24, epochs=300)
+    found = look([same], folders)
+    assert found.seconds == pytest.approx(9.0 * 0.2), "a quarter more than what is made"
+    assert (list(found.ends.values()), list(found.saved.values())) == ([0.1], [0.08])
+    (folders[1] / "checkpoints" / training_key(same)).unlink()
+    checkpoint(folders, same, epoch=240, epochs=300)
+    assert look([same], folders).seconds == pytest.approx(90.0 * 0.2), "up to the last epoch"
 
 
 def test_evaluations_cost_in_proportion_to_their_networks_and_draws_where_data_and_sets_are_the_same():

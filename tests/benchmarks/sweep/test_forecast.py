@@ -115,6 +115,20 @@ def test_what_may_end_early_is_a_bound_until_one_has_ended():
     assert not found.bounded and found.left(2.0) == 0.2 * 20.0
 
 
+def test_training_is_expected_to_end_where_others_ended_and_moves_on_if_it_does_not():
+    stopping = group("a", early_stopping={"patience": 5, "every": 1})
+    found = Forecast([stopping], Estimate(groups={stopping.keys: 10.0}, ends={stopping.keys: 0.1}))
+    assert found.left(0.0) == 10.0 and not found.bounded, "records show how early"
+    found.report(stopping, 0.0, 0.0)
+    found.report(stopping, 0.05, 20.0)
+    assert found.left(20.0) == pytest.approx(20.0), "half of a tenth took 20 seconds"
+    assert found.fraction == pytest.approx(0.5)
+    found.report(stopping, 0.2, 80.0)
+    assert found.left(80.0) == pytest.approx(20.0), "a quarter more than it has come"
+    found.report(stopping, 1.0, 400.0)
+    assert found.left(400.0) == 0.0
+
+
 def test_what_another_sweep_makes_is_not_still_to_come():
     first, second, third = group("one"), group("two"), group("three")
     found = forecast([(first, 100.0), (second, 10.0), (third, 10.0)])
