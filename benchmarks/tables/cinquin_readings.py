@@ -13,7 +13,7 @@ from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from datasets import song
 
-COMPARED = ("MFVI", "VIP", "Laplace", "GWI")
+COMPARED = ("TFSVI", "MFVI", "VIP", "Laplace", "GWI")
 """Rows of table 1 whose every candidate is evaluated on test folds."""
 
 
