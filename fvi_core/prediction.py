@@ -194,7 +194,7 @@ class Posterior:
 
     def auroc(self, x: Any, other: Any, samples: int = 100) -> float:
         """Return how often inputs ``other``, of another source, have a larger predictive entropy than x: the area under
-        the ROC curve, with ties one half. Raises TypeError for a regression.
+        the ROC curve, with ties one half. Raises TypeError for a regression, ValueError for logits that are not finite.
 
         >>> 0 <= posterior.auroc(x, 5 * x) <= 1
         True

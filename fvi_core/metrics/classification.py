@@ -34,6 +34,8 @@ class Summary:
 def summarise(logits: np.ndarray) -> Summary:
     """Reduce logits [S, N, C] over their samples.
 
+    Raises ValueError for logits without a finite largest one: NaN, infinity, or none above minus infinity.
+
     >>> sorted(summarise(np.zeros((3, 1, 2))).scores)
     ['energy', 'expected_entropy', 'msp', 'mutual_information', 'predictive_entropy']
     """
@@ -98,6 +100,9 @@ def _normalised(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Log-probabilities, and the log-sum-exp [...] that was taken from the logits [..., C]; in float64."""
     shifted = logits.astype(np.float64)
     largest = shifted.max(-1, keepdims=True)
+    if not np.isfinite(largest).all():
+        wrong = int((~np.isfinite(largest)).sum())
+        raise ValueError(f"logits: expected a finite largest one at every point, found NaN or infinity at {wrong}")
     shifted -= largest
     total = np.log(np.exp(shifted).sum(-1, keepdims=True))
     return shifted - total, (largest + total)[..., 0]

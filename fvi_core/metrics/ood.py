@@ -23,7 +23,7 @@ class Detection:
 
     @classmethod
     def of(cls, id: np.ndarray, ood: np.ndarray) -> Detection:
-        """Return the curve of ID scores [N] and OOD scores [M]."""
+        """Return the curve of ID scores [N] and OOD scores [M]. Raises ValueError for NaN, and for no scores."""
         false, true = _counts(id, ood)
         return cls(np.append(0, false / false[-1]), np.append(0, true / true[-1]))
 
@@ -45,7 +45,7 @@ class Detection:
 
 
 def aupr(id: np.ndarray, ood: np.ndarray) -> float:
-    """Average precision: sum over thresholds of (R_i - R_{i-1}) P_i.
+    """Average precision: sum over thresholds of (R_i - R_{i-1}) P_i. Raises ValueError as the curve.
 
     >>> round(aupr(id=np.array([0.1, 0.4]), ood=np.array([0.3, 0.9])), 3)
     0.833
@@ -57,6 +57,9 @@ def aupr(id: np.ndarray, ood: np.ndarray) -> float:
 
 def _counts(id: np.ndarray, ood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Count ID and OOD points whose score is at least each distinct threshold, highest first."""
+    for name, each in (("ID", id), ("OOD", ood)):
+        if not len(each) or np.isnan(each).any():  # NaN would rank above every number: a perfect detection
+            raise ValueError(f"{name} scores: expected numbers, found {np.isnan(each).sum()} NaN among {len(each)}")
     thresholds = np.unique(np.concatenate([id, ood]))[::-1]
     false, true = (len(each) - np.searchsorted(np.sort(each), thresholds, "left") for each in (id, ood))
     return false, true

@@ -368,6 +368,12 @@ def test_scores_are_those_of_the_mean_probabilities():
     assert posterior.score(DataLoader(TensorDataset(x, y), batch_size=7)) == pytest.approx(found)
 
 
+def test_inputs_that_are_no_numbers_are_not_told_apart_perfectly():
+    posterior = fvi.fit(Perceptron, (table(12), labels(12)), "MFVI", **QUICK)
+    with pytest.raises(ValueError, match="^logits: expected a finite largest one"):
+        posterior.auroc(table(9, 1), table(8, 2) * float("nan"))
+
+
 def test_auroc_is_the_share_of_pairs_in_order():
     posterior = fvi.fit(Perceptron, (table(12), labels(12)), "MFVI", **QUICK)
     near, far = table(9, 1), 5 * table(8, 2)

@@ -30,6 +30,14 @@ def test_predictive_distribution_is_the_mean_of_softmax():
     np.testing.assert_allclose(summary.expected_log_p, np.log(p).mean(0), rtol=1e-10)
 
 
+@pytest.mark.parametrize("wrong", [[0.0, np.nan], [0.0, np.inf], [-np.inf, -np.inf]])
+def test_logits_without_a_largest_one_are_refused(wrong):
+    logits = np.zeros((2, 3, 2))
+    logits[1, 2] = wrong
+    with pytest.raises(ValueError, match="^logits: expected a finite largest one at every point, found NaN.* at 1$"):
+        classification.summarise(logits)
+
+
 def test_uncertainties_by_scipy_entropy():
     stored = predictions()
     summary, p = classification.summarise(stored.logits), probabilities(stored)

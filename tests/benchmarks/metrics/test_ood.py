@@ -60,6 +60,16 @@ def test_fpr95_by_a_scan_over_thresholds(id, other):
     assert ood.Detection.of(id, other).fpr95() == pytest.approx((id >= enough[-1]).mean())
 
 
+@pytest.mark.parametrize("curve", [ood.Detection.of, ood.aupr])
+@pytest.mark.parametrize("wrong", [np.array([1.0, np.nan]), np.array([])])
+def test_scores_that_are_no_numbers_are_no_perfect_detection(curve, wrong):
+    right = np.array([0.0, np.inf])
+    with pytest.raises(ValueError, match=r"^OOD scores: expected numbers, found \d NaN among"):
+        curve(right, wrong)
+    with pytest.raises(ValueError, match=r"^ID scores: expected numbers"):
+        curve(wrong, right)
+
+
 def test_fpr95_by_hand():
     id, other = np.arange(20.0), np.arange(20.0) + 10
     # 19 of 20 OOD scores are 11 or more: so are 9 of 20 ID scores
