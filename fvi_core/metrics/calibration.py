@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .probabilities import check_labels
 from .selective import tied_means
 
 
@@ -96,23 +97,18 @@ def classwise_ace(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
 
 def top_label_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
     """sum_c sum_b n_cb / n |accuracy_cb - confidence_cb| over the points predicted as c, bins of equal width of max p:
-    E |P(y = c | c, max p) - max p| for c = argmax p (Gupta and Ramdas 2022 eq. 3). Raises ValueError as the other.
+    E |P(y = c | c, max p) - max p| for c = argmax p (Gupta and Ramdas 2022 eq. 3). Raises ValueError for labels that
+    p has not.
 
     >>> top_label_ece(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
     0.25
     """
-    _check(p, y)
+    check_labels(p, y)
     confidence, predicted = p.max(-1), p.argmax(-1)
     index = predicted * bins + equal_width(confidence, bins)
     return calibration_error(confidence, predicted == y, index, p.shape[-1] * bins)
 
 
 def _classwise(p: np.ndarray, y: np.ndarray, error: Callable[[np.ndarray, np.ndarray, int], float], bins: int) -> float:
-    _check(p, y)
+    check_labels(p, y)
     return float(np.mean([error(own, y == c, bins) for c, own in enumerate(p.T)]))
-
-
-def _check(p: np.ndarray, y: np.ndarray) -> None:
-    if p.ndim != 2 or y.shape != (len(p),) or not len(y) or y.min() < 0 or y.max() >= p.shape[-1]:
-        found = f"shapes {p.shape} and {y.shape}" + (f", labels {y.min()}..{y.max()}" if y.size else "")
-        raise ValueError(f"calibration: expected probabilities [N, C] and labels [N] in 0..C-1, found {found}")

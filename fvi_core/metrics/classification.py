@@ -1,6 +1,7 @@
 """Accuracy, likelihoods, Brier score and uncertainties of a classifier.
 
-p [N, C]: probabilities of the predictive distribution (mean over samples); y [N]: labels.
+p [N, C]: probabilities of the predictive distribution (mean over samples); y [N]: labels from 0 to C - 1. Functions of
+both raise ValueError for other shapes and labels.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .probabilities import entropy, log_mean_exp, smooth
+from .probabilities import check_labels, entropy, log_mean_exp, smooth
 
 _CHUNK = 1_000_000  # logits held in float64 at a time: bounds the memory for many classes and samples
 _NORMALISED = 1e-2  # the log-sum-exp of log-probabilities is 0 but for the rounding of float16
@@ -114,6 +115,7 @@ def accuracy(p: np.ndarray, y: np.ndarray) -> float:
     >>> accuracy(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
     0.5
     """
+    check_labels(p, y)
     return float((p.argmax(-1) == y).mean())
 
 
@@ -123,6 +125,7 @@ def log_likelihood(log_p: np.ndarray, y: np.ndarray) -> float:
     >>> round(log_likelihood(np.log([[0.5, 0.5]]), np.array([1])), 3)
     -0.693
     """
+    check_labels(log_p, y)
     return float(np.take_along_axis(log_p, y[:, None], -1).mean())
 
 
@@ -132,4 +135,5 @@ def brier(p: np.ndarray, y: np.ndarray) -> float:
     >>> brier(np.array([[0.75, 0.25]]), np.array([0]))
     0.125
     """
+    check_labels(p, y)
     return float(((p - np.eye(p.shape[-1])[y]) ** 2).sum(-1).mean())

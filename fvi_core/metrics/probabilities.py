@@ -1,4 +1,4 @@
-"""Averages, entropies and smoothing of probabilities."""
+"""Averages, entropies and smoothing of probabilities, and the check that labels belong to them."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def smooth(probabilities: Values, amount: float = 1e-4) -> Values:
     array([0.25, 0.75])
     """
     return (1 - amount) * probabilities + amount / probabilities.shape[-1]
+
+
+def check_labels(p: np.ndarray, y: np.ndarray) -> None:
+    """Raise ValueError unless p is [N, C], and y has a label from 0 to C - 1 for each of one or more points.
+
+    >>> check_labels(np.array([[0.75, 0.25]]), np.array([1]))
+    """
+    if p.ndim != 2 or y.shape != (len(p),) or not len(y) or y.min() < 0 or y.max() >= p.shape[-1]:
+        found = f"shapes {p.shape} and {y.shape}" + (f", labels {y.min()}..{y.max()}" if y.size else "")
+        raise ValueError(f"expected probabilities [N, C] and labels [N] in 0..C-1, found {found}")

@@ -1,5 +1,5 @@
 """Selective prediction: retain points by uncertainty, lowest first. Ties come in any order: every number is the mean
-over all orders of points of the same uncertainty.
+over all orders of points of the same uncertainty. correct [N]: bool, or 0 and 1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
     >>> errors_retained(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
     array([0., 1.])
     """
-    return np.cumsum(tied_means(~correct, uncertainty)[np.argsort(uncertainty, kind="stable")])
+    return np.cumsum(tied_means(1 - correct, uncertainty)[np.argsort(uncertainty, kind="stable")])
 
 
 def retention_curve(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:

@@ -69,6 +69,16 @@ def test_accuracy_and_log_likelihood_against_sklearn():
     assert classification.log_likelihood(summary.log_p, y) == pytest.approx(-log_loss(y, summary.p))
 
 
+@pytest.mark.parametrize("metric", [classification.accuracy, classification.log_likelihood, classification.brier])
+def test_labels_that_do_not_belong_to_the_points_are_refused(metric):
+    """A column of labels would be compared with every point, and -1 would be the last class."""
+    p, y = np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1])
+    assert np.isfinite(metric(p, y))
+    for wrong in (y[:, None], y - 1, y + 1, y[:1], y[:0]):
+        with pytest.raises(ValueError, match=r"^expected probabilities \[N, C\] and labels \[N\] in 0..C-1, found"):
+            metric(p, wrong)
+
+
 def test_smoothed_log_likelihood_by_hand():
     p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0]])
     stored = ClassificationPredictions(np.log(np.maximum(p, 1e-20))[None], np.array([1, 2]))

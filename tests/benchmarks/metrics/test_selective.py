@@ -63,6 +63,12 @@ def test_areas_by_hand():
     assert selective.augrc(correct, uncertainty) == pytest.approx((0 + 1 + 1 + 2) / 16)
 
 
+def test_right_and_wrong_may_be_one_and_zero():
+    correct, uncertainty = np.array([False, True, True, False]), np.array([0.9, 0.1, 0.2, 0.2])
+    for area in (selective.aurc, selective.augrc, selective.selective_accuracy_area):
+        assert area(correct.astype(int), uncertainty) == area(correct, uncertainty)
+
+
 def test_an_evaluation_ranks_by_predictive_entropy():
     # Each point has two sampled distributions, and the last point is wrong. Predictive entropies are .82, .74, .11 and
     # .72, by which it comes second. By the largest probability (.7, .51, .98, .6) or the expected entropy (.82, .24,
