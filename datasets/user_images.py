@@ -65,8 +65,10 @@ def add_images(
     """
     if (mean is None) != (std is None):
         raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")
-    if std is not None and not min(std) > 0:
-        raise ValueError(f"data set {name}: expected std above 0, found {min(std)}")
+    for what, values, least in (("a finite mean", mean, -math.inf), ("std above 0", std, 0.0)):
+        wrong = [value for value in (() if values is None else values) if not least < value < math.inf]
+        if wrong:
+            raise ValueError(f"data set {name}: expected {what}, found {wrong[0]}")
     if classes < 2:
         raise ValueError(f"data set {name}: expected two classes or more, found {classes}")
     form = Form(classes, channels_last, *(None if v is None else tuple(map(float, v)) for v in (mean, std)))
@@ -85,6 +87,13 @@ def add_images(
 def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
     """Describe the images from the headers of their arrays. Raises BadData."""
     shapes = {subset: _shape(sources[subset], form) for subset in ("train", "test")}
+    channels = shapes["train"][1]
+    for what, values in (("mean", form.mean), ("std", form.std)):
+        if values is not None and len(values) != channels:
+            raise BadData(
+                f"{sources['train'][0]}: expected a {what} for each channel of the images, {channels}, found "
+                f"{len(values)}; correct {what} of add_images"
+            )
     about = name, "classification", form.version, "", ("",), 1, form.classes, shapes["train"][1:]
     return Description(*about, shapes["train"][0], shapes["test"][0], "user's images", ())
 
@@ -195,9 +204,7 @@ def _shape(source: Source, form: Form) -> tuple[int, ...]:
             f"{WIDE if found.dtype.kind in 'iu' and found.dtype.itemsize > 1 else CORRECT}"
         )
     n, *rest = found.shape
-    if len(rest) == 2:
-        return n, 1, *rest
-    shape = (rest[2], rest[0], rest[1]) if form.channels_last else tuple(rest)
+    shape = (1, *rest) if len(rest) == 2 else (rest[2], rest[0], rest[1]) if form.channels_last else tuple(rest)
     if shape[0] > CHANNELS >= (rest[0] if form.channels_last else rest[2]):
         raise BadData(
             f"{source[0]}: expected {'[N, H, W, C]' if form.channels_last else '[N, C, H, W]'} since channels_last is "

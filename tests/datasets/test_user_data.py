@@ -215,6 +215,29 @@ def test_images_that_do_not_fit_are_named(images):
         add_images(images, mean=[0.5])
 
 
+@pytest.mark.parametrize(
+    ("channels", "mean", "std"), [(1, [0.1] * 3, [1.0] * 3), (3, [0.1] * 3, [1.0]), (3, [0.1], [1.0])]
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_means_and_deviations_belong_to_the_channels(tmp_path, channels, mean, std, dtype):
+    """Grey images with three means became images of three channels, which the description did not have."""
+    for subset in ("train", "test"):
+        images = np.ones((6, channels, 5, 5), dtype)
+        np.savez(tmp_path / f"{subset}.npz", images=images, labels=np.arange(6) % 2)
+    add_images(tmp_path, channels_last=False, mean=mean, std=std)
+    for ask in (datasets.describe, datasets.load):
+        with pytest.raises(
+            BadData, match=rf"train.npz: expected a (mean|std) for each channel.*, {channels}, found [13];"
+        ):
+            ask("pictures")
+
+
+@pytest.mark.parametrize("wrong", [{"mean": [np.nan] * 3}, {"std": [1.0, np.nan, 1.0]}, {"std": [1.0, np.inf, 1.0]}])
+def test_means_and_deviations_are_numbers(tmp_path, wrong):
+    with pytest.raises(ValueError, match="^data set pictures: expected (a finite mean|std above 0), found (nan|inf)$"):
+        add_images(tmp_path, **{"mean": np.full(3, 0.5), "std": [1.0] * 3} | wrong)
+
+
 @pytest.mark.parametrize(("shape", "last"), [((12, 12, 3), False), ((3, 12, 12), True), ((12, 12, 1), False)])
 def test_axes_that_only_the_other_order_explains_are_refused(tmp_path, shape, last):
     """Images [N, 12, 12, 3] without channels_last were 12 channels of 12 x 3 pixels: accuracy .333 for 1.000."""
