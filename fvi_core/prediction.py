@@ -124,7 +124,6 @@ class Posterior:
     def _streams(self, purpose: str, seed: int) -> Streams:
         return Streams([seed_from(purpose, seed)], self.device, self.dtype)
 
-    @torch.no_grad()
     def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
         """Return predictions at inputs ``x [N, ...]``, a tensor or an array; each seed gives the same functions at
         every call.
@@ -132,6 +131,10 @@ class Posterior:
         >>> posterior.predict(x, samples=20).probabilities.shape
         torch.Size([40, 2])
         """
+        return self._predict(x, samples, seed, self.dtype)
+
+    @torch.no_grad()
+    def _predict(self, x: Any, samples: int, seed: int, dtype: torch.dtype) -> Prediction:
         given = torch.as_tensor(x)
         check_limits("samples", samples, "int", least=1)
         if given.shape[1:] != self.network.input_shape or not len(given):
@@ -150,11 +153,11 @@ class Posterior:
             moments = tuple(torch.cat([each[0] for each in one]).double() for one in zip(*cast(Any, found)))
         values = self.model.likelihood.predicted(f, cast(Any, moments)).cpu()
         if self.targets.classification:
-            return Prediction(values.to(self.dtype))
+            return Prediction(values.to(dtype))
         mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.targets.mean, self.targets.std))
 
         def in_units(values: Tensor, scale: Tensor, shift: Tensor | float = 0.0) -> Tensor:
-            return (values.cpu() * scale + shift).to(self.dtype)
+            return (values.cpu() * scale + shift).to(dtype)
 
         noise = in_units(cast(Tensor, self.model.noise_std(self.parameters)), std).reshape(-1)
         if moments is not None:
@@ -173,12 +176,13 @@ class Posterior:
         x, y = read(x) if y is None else (x, y)
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
-        found, outputs = self.predict(x, samples), self.network.n_outputs
+        # float32 is coarse where targets are many of their deviations away from 0, such as times in seconds.
+        found, outputs = self._predict(x, samples, 0, torch.float64), self.network.n_outputs
         if found.noise_std is not None:
             targets = torch.as_tensor(y).reshape(found.mean.shape).double().numpy()
-            mean, values, noise = (each.double().numpy() for each in (found.mean, found.values, found.noise_std))
+            mean, values, noise = (each.numpy() for each in (found.mean, found.values, found.noise_std))
             if found.moments is not None:
-                log = regression.log_normal(targets, mean, found.moments[1].double().numpy() + noise**2)
+                log = regression.log_normal(targets, mean, found.moments[1].numpy() + noise**2)
             else:
                 log = log_mean_exp(regression.log_normal(targets, values, noise**2))
             return {"rmse": float(np.sqrt(((mean - targets) ** 2).mean())), "nll": -float(log.mean())}

@@ -101,6 +101,13 @@ def test_a_regression_is_predicted_in_the_units_of_its_targets():
         _ = found.probabilities
 
 
+def test_scores_do_not_depend_on_where_the_targets_are():
+    """Times in seconds since 1970: float32 has every 128th of them, more than the error of a fit."""
+    x, y = line()[0], line()[1].double()
+    near, far = (fvi.fit(regressor(), (x, y + shift), "MAP", **QUICK).score(x, y + shift) for shift in (0, 1.7e9))
+    assert far == pytest.approx(near, rel=1e-4)
+
+
 def test_vectors_of_targets_have_units_of_their_own():
     x, y = line()
     posterior = fvi.fit(regressor(2), (x, torch.stack([y, 1e-3 * y], 1)), "MAP", epochs=300, progress=False)
