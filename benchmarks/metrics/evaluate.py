@@ -64,9 +64,10 @@ def evaluate(
     inputs = inputs or {}
     if task == "classification":
         classified = _checked(ClassificationPredictions, sets, predictions, inputs)
-        rows, drawn = _classification(dataset, sets, classified, inputs, scores)
+        summaries = {s.name: classification.summarise(classified[s.name].logits) for s in sets if s.kind != "grid"}
+        rows, drawn = _classification(dataset, sets, classified, summaries, inputs, scores)
         if screens:
-            found, more = _screening(dataset, sets, classified)
+            found, more = _screening(dataset, sets, classified, summaries)
             rows, drawn = rows + found, drawn | more
     elif task == "regression":
         regressed = _checked(RegressionPredictions, sets, predictions, inputs)
@@ -93,11 +94,11 @@ def _classification(
     dataset: str,
     sets: Sequence[SetInfo],
     predictions: Mapping[str, ClassificationPredictions],
+    summaries: Mapping[str, classification.Summary],
     inputs: Mapping[str, np.ndarray],
     scores: Scores,
 ) -> Result:
     rows, drawn = [], {}
-    summaries = {s.name: classification.summarise(predictions[s.name].logits) for s in sets if s.kind != "grid"}
     for s in sets:
         if s.kind == "grid":
             drawn[f"{s.name}/grid"] = curves.classification_grid(inputs[s.name], predictions[s.name])
@@ -132,31 +133,29 @@ def _classification(
     return rows + by_group(dataset, rows), drawn
 
 
-def _screening(dataset: str, sets: Sequence[SetInfo], predictions: Mapping[str, ClassificationPredictions]) -> Result:
+def _screening(
+    dataset: str,
+    sets: Sequence[SetInfo],
+    predictions: Mapping[str, ClassificationPredictions],
+    summaries: Mapping[str, classification.Summary],
+) -> Result:
     """Screening metrics of labelled sets, and of shifted ones joint with the test set; areas need both labels."""
     rows, drawn, known = [], {}, _reference(sets)
-    cases = {
-        s.name: screening.Cases.of(
-            classification.summarise(predictions[s.name].logits), predictions[s.name].given_labels
-        )
-        for s in sets
-        if s.kind in LABELLED
-    }
-    for s in sets:
-        if s.kind not in LABELLED:
-            continue
-        asked = [(s.condition, s.name, "", cases[s.name])]
+    labelled = [s for s in sets if s.kind in LABELLED]
+    cases = {s.name: screening.Cases.of(summaries[s.name], predictions[s.name].given_labels) for s in labelled}
+    for s in labelled:
+        asked = [(s.condition, "", cases[s.name])]
         if s.kind == "shift":
             condition, both = f"joint;{s.condition}", (cases[known], cases[s.name])
-            asked.append((condition, s.name, "joint_", screening.joint(*both)))
-            asked.append((f"{condition};balanced", s.name, "balanced_", screening.balanced(*both)))
-        for condition, name, prefix, chosen in asked:
+            asked.append((condition, "joint_", screening.joint(*both)))
+            asked.append((f"{condition};balanced", "balanced_", screening.balanced(*both)))
+        for condition, prefix, chosen in asked:
             values = screening.metrics(chosen)
             if "auroc" in values:
                 referred = screening.referral_curves(chosen)
                 values |= screening.areas(referred)
-                drawn[f"{name}/{prefix}screening_roc"] = curves.screening_roc(chosen)
-                drawn[f"{name}/{prefix}referral"] = curves.referral(referred)
+                drawn[f"{s.name}/{prefix}screening_roc"] = curves.screening_roc(chosen)
+                drawn[f"{s.name}/{prefix}referral"] = curves.referral(referred)
             rows += metric_rows(dataset, condition, values, len(chosen))
     return rows, drawn
 

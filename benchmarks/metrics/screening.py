@@ -22,7 +22,6 @@ NHS = (0.85, 0.80)
 """Sensitivity and specificity that the NHS requires of screening (Widdowson 2016)."""
 BUCKETS = 100  # steps of the curves of AUROC and AUPRC
 FPR_GRID = np.linspace(0, 1, 51)
-MEASURES = ("accuracy", "auroc", "auprc", "nll")
 _SEED = 0  # for the draws that fill up a balanced set
 _ROUNDING = 1e-9
 
@@ -73,8 +72,7 @@ def auroc(score: np.ndarray, labels: np.ndarray) -> float | None:
     """P(score of a finding > score of none) + P(equal) / 2; None for labels of one kind."""
     if len(np.unique(labels)) < 2:
         return None
-    false, true = roc(score, labels)
-    return float(np.trapezoid(true, false))
+    return Detection.of(score[labels == 0], score[labels == 1]).auroc()
 
 
 def auprc(score: np.ndarray, labels: np.ndarray) -> float | None:
@@ -112,8 +110,8 @@ def sensitivity(score: np.ndarray, labels: np.ndarray, specificity: float = NHS[
 
 
 def referral_curves(cases: Cases) -> Curves:
-    """Referral curves of MEASURES on the remaining cases, the most uncertain being referred: accuracy and nll [N + 1]
-    with 0, 1, ..., N cases referred, areas [BUCKETS + 1] with fractions 0, 1/100, ..., 1 referred.
+    """Referral curves on the remaining cases, the most uncertain being referred: accuracy and nll [N + 1] with 0, 1,
+    ..., N cases referred, auroc and auprc [BUCKETS + 1] with fractions 0, 1/100, ..., 1 referred.
 
     With all cases referred accuracy and areas are 1 and the loss is 0. An area is undefined where the remaining labels
     are of one kind; it is then 1 where this and all smaller sets of the curve are predicted without an error, else 0.

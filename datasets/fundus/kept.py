@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..fetch import Folder, cache_folder
-from ..image_transforms import outlines
+from ..image_transforms import DARK, outlines
 from . import sources
 from .source import Source
 
@@ -28,7 +28,7 @@ VERSION = "1"
 BATCH = 64
 OUTLINE, FROM = 16, 64  # side of an outline in pixels, and of the images it is computed from
 GREY = 128
-_DARK, _SHARE = 10, 0.02
+_SHARE = 0.02
 _LEAST = 0.1  # least share of an image's sides that an eye has
 
 
@@ -49,7 +49,7 @@ def eye_box(image: np.ndarray) -> tuple[int, int, int, int]:
     A row or column belongs to the eye if more than a fiftieth of its pixels exceed a tenth of the image's mean.
     """
     bright = image.sum(-1, dtype=np.int64)
-    eye = bright * _DARK > bright.mean()
+    eye = bright * DARK > bright.mean()
     height, width = eye.shape
     across, down = (np.flatnonzero(eye.mean(axis) > _SHARE) for axis in (0, 1))
     if not (len(across) and len(down)):
