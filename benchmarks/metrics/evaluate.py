@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from benchmarks.records.predictions import ClassificationPredictions, Prediction
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.metrics import calibration, classification, selective
-from fvi_core.metrics.probabilities import smooth
+from fvi_core.metrics.probabilities import smooth, to_rank
 from fvi_core.metrics.regression import epistemic_entropy
 
 from . import curves, dirichlet, registry, regression, screening
@@ -64,7 +64,7 @@ def evaluate(
     inputs = inputs or {}
     if task == "classification":
         classified = _checked(ClassificationPredictions, sets, predictions, inputs)
-        summaries = {s.name: classification.summarise(classified[s.name].logits) for s in sets if s.kind != "grid"}
+        summaries = {s.name: _summary(classified[s.name]) for s in sets if s.kind != "grid"}
         rows, drawn = _classification(dataset, sets, classified, summaries, inputs, scores)
         if screens:
             found, more = _screening(dataset, sets, classified, summaries)
@@ -88,6 +88,15 @@ def evaluate(
             raise ValueError(f"evaluation sets share the condition {row['condition']!r}; give each its own")
         seen.add((row["condition"], row["metric"]))
     return rows, drawn
+
+
+def _summary(predictions: ClassificationPredictions) -> classification.Summary:
+    """Return the summary; scores of predictions brought from elsewhere (float64) are rounded, so that points tie whose
+    probabilities are the same shares of counts in another order of the classes, as a forest's often are."""
+    summary = classification.summarise(predictions.logits)
+    if predictions.logits.dtype != np.float64:
+        return summary
+    return replace(summary, scores={name: to_rank(score) for name, score in summary.scores.items()})
 
 
 def _classification(

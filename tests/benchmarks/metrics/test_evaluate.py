@@ -283,3 +283,18 @@ def test_an_unknown_metric_gives_the_nearest_names():
     assert metric("ece").bins.startswith("15 bins")
     with pytest.raises(UnknownName, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
         metric("acuracy")
+
+
+def test_the_order_of_the_classes_orders_no_points():
+    """The same probabilities in another order of the classes have one entropy, but for its last bits."""
+    draw, p = np.random.default_rng(0), np.array([0.12, 0.06, 0.04, 0.7, 0.08])
+    logits = [np.log([[draw.permutation(p) for _ in range(60)]]) for _ in range(2)]
+    test, other = (ClassificationPredictions(each, np.arange(60) % 5, exact=True) for each in logits)
+    assert len(np.unique(classification.summarise(test.logits).scores["predictive_entropy"])) > 1
+    infos = [SetInfo("test", "id"), SetInfo("other", "ood", "ood=other")]
+    rows, _ = evaluate("classification", "d", infos, {"test": test, "other": other})
+    found = {(row["condition"], row["metric"]): row["value"] for row in rows}
+    for score in ("predictive_entropy", "msp", "expected_entropy"):
+        for name in ("ood_auroc", "ood_accuracy"):
+            assert found[f"ood=other;score={score}", name] == 0.5
+    assert found["", "aurc"] == pytest.approx(1 - found["", "accuracy"])
