@@ -1,8 +1,8 @@
 # Every target but help and clean first makes .venv where it is missing or older than what it installs.
 
 # Options, the same for every target (text after ## is what `make help` prints):
-PROTOCOL ?= ## paper, short, smoke or own (tables of no paper); without it the table's first
-SEEDS    ?= ## of the seeds or splits: how many (5), a range (0-4) or a list (0,3); without it all
+PROTOCOL ?= ## paper, short, smoke or own (tables of no paper); without it the first that the table has
+SEEDS    ?= ## seeds or splits: how many (5), a range (0-4) or a list (0,3); without it all
 EXECUTOR ?= ## where runs are trained: inprocess, pool or slurm; without it pool
 WORKERS  ?= ## how many processes work at once; without it one per core
 SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also from slurm.toml, see docs/cluster.md

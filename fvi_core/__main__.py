@@ -23,7 +23,7 @@ def text() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print :func:`text`."""
-    argparse.ArgumentParser("python -m fvi_core", description="version, methods and parts").parse_args(arguments)
+    argparse.ArgumentParser("python -m fvi_core", description="Print version, methods and parts.").parse_args(arguments)
     print(text())
 
 

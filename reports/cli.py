@@ -12,7 +12,6 @@ import typer
 
 from benchmarks.commands.options import (
     AlsoOption,
-    ProtocolOption,
     ResultsOption,
     SeedsOption,
     StateOption,
@@ -34,6 +33,10 @@ HELP = (
     "Status 1: invalid records were not counted, and are named."
 )
 
+ProtocolOption = Annotated[
+    Optional[str],
+    typer.Option("--protocol", help="paper, short, smoke or own (default: the most faithful one with records)"),
+]
 RowOption = Annotated[
     Optional[list[str]],
     typer.Option("--row", help="only this row, by label or method; may be repeated, and orders them"),
@@ -51,13 +54,13 @@ DifferenceOption = Annotated[bool, typer.Option("--difference/--no-difference", 
 AcrossOption = Annotated[
     Optional[bool],
     typer.Option(
-        "--across/--down", help="methods across or down the page (default: down, in LaTeX as takes fewer pages)"
+        "--across/--down", help="methods across or down the page (default: down; in LaTeX whichever takes fewer pages)"
     ),
 ]
 NotesOption = Annotated[bool, typer.Option("--notes/--no-notes", help="the rules, counts and notes below the table")]
 PageOption = Annotated[
     Optional[str],
-    typer.Option("--page", metavar="WIDTHxHEIGHT", help="of the text of your pages in cm, for LaTeX: 17x23"),
+    typer.Option("--page", metavar="WIDTHxHEIGHT", help="text area of your pages in cm, for LaTeX: 17x23"),
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
 FileOption = Annotated[Path, typer.Option("--file", help="the page to write")]
@@ -136,8 +139,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             Optional[list[str]],
             typer.Argument(
                 metavar="[FIGURE...]",
-                help="names of figures, or of tables, a plug-in's too: rotated-mnist-points, mine-reliability; without "
-                "any, all of the catalogue",
+                help="names of figures or tables, also of plug-ins: rotated-mnist-points, mine-reliability (default: "
+                "the whole catalogue)",
             ),
         ] = None,
         protocol: ProtocolOption = None,
@@ -170,7 +173,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         A table's name selects all its figures, NAME-points (its columns as points with errors), and the curves in its
         records (NAME-reliability, NAME-roc, NAME-curves). Without --protocol, a figure uses protocol short if that has
-        records of more than twice as many rows as the table's own protocol.
+        records of more than twice as many rows as the table's first protocol.
 
         For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
         --format pdf --row FSVI --row MFVI
@@ -239,7 +242,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     def protocols(
         file: FileOption = DOCS / "protocols.md",
     ) -> None:
-        """Write docs/protocols.md: every setting beside the paper's and that of the authors' code."""
+        """Write docs/protocols.md: our settings beside those of the papers and of their authors' code."""
         from reports.protocols.page import page
 
         print(_written(file, page(suite)))

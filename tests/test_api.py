@@ -77,6 +77,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_help_writes_nothing() -> None:
     done = subprocess.run([sys.executable, "-m", "tools.api", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("usage: python -m tools.api") and not done.stderr
+    assert "page of the library's public names" in " ".join(done.stdout.split())
 
 
 def test_the_page_has_every_name_and_asks_no_network_for_anything(tmp_path: Path) -> None:

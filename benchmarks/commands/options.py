@@ -12,7 +12,7 @@ KeyArgument = Annotated[str, typer.Argument(help="a run's key, or its first digi
 ProtocolOption = Annotated[
     str | None,
     typer.Option(
-        "--protocol", help="paper, short or smoke, or own for tables of no paper (default: the table's first)"
+        "--protocol", help="paper, short or smoke, or own for tables of no paper (default: the first that tables lists)"
     ),
 ]
 SeedsOption = Annotated[

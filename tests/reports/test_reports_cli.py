@@ -64,6 +64,7 @@ def test_without_a_protocol_a_table_is_shown_under_one_that_has_records(run, wri
     assert told.startswith("no run is recorded at protocol paper yet; this is protocol short:\n") and "5.000" in told
     assert "pequignot2020-5: 1 of 1 cells, protocol short; " in run("tables")[1]
     assert "5.000" not in run("table", "pequignot2020-5", "--protocol", "paper")[1]
+    assert "the most faithful one with records" in " ".join(run("table", "pequignot2020-5", "--help")[1].split())
 
 
 def test_runs_on_a_users_own_files_are_shown_where_there_are_no_others(run, write, tmp_path: Path) -> None:

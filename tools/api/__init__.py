@@ -1,4 +1,4 @@
-"""Write the page of the library's public names from their docstrings, readable without a network."""
+"""Write a page of the library's public names, with an example of each, readable offline; needs pdoc (extra docs)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OUT = Path(__file__).resolve().parents[2] / "reports" / "output" / "page" / "api
 
 
 def write(out: Path = OUT) -> Path:
-    """Write the pages to a folder and return the first; needs pdoc, of the extra ``docs``."""
+    """Write the pages to a folder and return the first; needs pdoc."""
     import pdoc
 
     for name in fvi_core.__all__:

@@ -1,9 +1,16 @@
 """python -m tools.api"""
 
 import argparse
+from collections.abc import Sequence
 
-from tools.api import write
+from tools import api
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the pages and print the first one's path."""
+    argparse.ArgumentParser("python -m tools.api", description=api.__doc__).parse_args(arguments)
+    print(api.write())
+
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(prog="python -m tools.api", description=write.__doc__).parse_args()
-    print(write())
+    main()
