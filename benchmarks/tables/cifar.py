@@ -142,8 +142,7 @@ REDUCTIONS = {
         "settings, and VOGN, with their own learning rates, lowered at the same parts of the training; VOGN in float32"
     ),
     "smoke": (
-        "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, not "
-        "of the methods"
+        "a ResNet-18 of 2 to 16 channels, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: the numbers mean nothing"
     ),
 }
 

@@ -83,8 +83,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 REDUCTIONS = {
     "short": cifar.REDUCTION,
     "smoke": (
-        "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: a test of the way, not "
-        "of the methods"
+        "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples: the numbers mean nothing"
     ),
 }
 

@@ -113,10 +113,7 @@ def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(found, replicates=found.replicates[:1], sets=("test", *_ROTATIONS))
 
 
-_SMOKE = (
-    "channels 2, 4, 4 and 8 dense units, 1 epoch of batches of 2,000, 1 seed, 2 samples: a test of the way, not of the "
-    "methods"
-)
+_SMOKE = "channels 2, 4, 4 and 8 dense units, 1 epoch of batches of 2,000, 1 seed, 2 samples: the numbers mean nothing"
 
 
 def _short(seeds: str, but: str, rows: tuple[Row, ...]) -> str:

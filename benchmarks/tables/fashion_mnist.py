@@ -120,12 +120,11 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 REDUCTIONS = {
     "short": (
-        "5 epochs at learning rate .001 and one draw in training (SWAG: its own rates, averaging from epoch 4; DUQ "
+        "5 epochs at learning rate 0.001 and one draw in training (SWAG: its own rates, averaging from epoch 4; DUQ "
         "with its own settings: its own rates), 3 seeds, ensembles of 3"
     ),
     "smoke": (
-        "channels 4 and 8 and 16 dense units, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: a test of the way, "
-        "not of the methods"
+        "4 and 8 channels, 16 units, 1 epoch (SWAG 2), 1 seed, ensembles of 2, 2 samples: the numbers mean nothing"
     ),
 }
 

@@ -127,7 +127,7 @@ def _columns(sets: tuple[str, ...]) -> tuple[Column, ...]:
 
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 3 splits",
-    "smoke": "2 epochs, 2 splits, 10 likelihood samples, 50 divergence samples: a test of the way, not of the methods",
+    "smoke": "2 epochs, 2 splits, 10 likelihood samples, 50 divergence samples: the numbers mean nothing",
 }
 
 TABLES = (

@@ -123,7 +123,7 @@ def _nearest_columns(metric: str) -> tuple[Column, ...]:
 
 REDUCTIONS = {
     "short": "10 epochs instead of 30, 3 seeds",
-    "smoke": "1 epoch, 2 seeds, ensembles of 2: a test of the way, not of the methods",
+    "smoke": "1 epoch, 2 seeds, ensembles of 2: the numbers mean nothing",
 }
 TITLES = {"accuracy": "Accuracy (%)", "log_likelihood": "Log-likelihood", "ece": "Expected calibration error"}
 _EVERY_NEAREST = tuple(column for metric in TITLES for column in _nearest_columns(metric))

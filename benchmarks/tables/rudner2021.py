@@ -81,12 +81,11 @@ def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 REDUCTIONS = {
     "short": (
-        "5 epochs, on CIFAR-10 10 with products and convolutions in bfloat16, at learning rate .001 and one draw in "
+        "5 epochs, on CIFAR-10 10 with products and convolutions in bfloat16, at learning rate 0.001 and one draw in "
         "training, 3 seeds, ensembles of 3"
     ),
     "smoke": (
-        "an eighth of the channels or less, 1 epoch, 1 seed, ensembles of 2, 2 samples: a test of the way, not of the "
-        "methods"
+        "an eighth of the channels or less, 1 epoch, 1 seed, ensembles of 2, 2 samples: the numbers mean nothing"
     ),
 }
 

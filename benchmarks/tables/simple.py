@@ -54,5 +54,5 @@ def simple(
         for metric, condition in pairs
     )
     rows = tuple(Row(method, None, method) for method in methods)
-    reductions = {"smoke": "2 epochs, 2 seeds, 10 samples: a test of the way, not of the methods"}
+    reductions = {"smoke": "2 epochs, 2 seeds, 10 samples: the numbers mean nothing"}
     return Table(name, title, rows, columns, recipe, protocols=("paper", "smoke"), reductions=reductions)
