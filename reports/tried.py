@@ -26,18 +26,18 @@ COLUMNS = ("paper", "tables", "methods", "columns", "tried", "source", "moved", 
 NO_RECORD = "-"
 RENEW = ".venv/bin/python -m reports causes"
 HEADER = ("row", "cell", "ours", "published", "difference", "cause shown", "other readings")
-INTRODUCTION = f"""# Differences: causes that are shown, and what was tried
+INTRODUCTION = f"""# Differences: causes and experiments
 
     {RENEW}
 
 writes this page from the records, from `reports/causes.csv` and from `reports/tried.csv`. It lists every published cell
 that differs at protocol `paper` ([verdicts.md](verdicts.md)).
 
-A cause is *shown* where a row that differs from the table's in nothing but what is named reproduces the number, or,
-where published numbers of a column are too close together to tell rows apart (*uninformative*), agrees with it and
-could have told a number half of the way back to ours. *Other readings* are rows of further tables beside the same
-number. Experiments below a table have their source and what they moved; where no record of one is committed, it says
-so. [protocols.md](protocols.md) has the settings of every table.
+A cause is *shown* where a row of another table reproduces the published number and differs from the table's row only
+as the cause says. Where the test is *uninformative*, since the published numbers of the column are too close together,
+the row has to agree with the number, and its test could exclude a number half of the way back to ours. *Other readings*
+are rows of further tables beside the same number. Experiments below a table have their source and effect; some have no
+committed record, and say so. [protocols.md](protocols.md) has the settings of every table.
 """
 
 

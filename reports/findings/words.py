@@ -21,8 +21,8 @@ RULE = (
     "By the paper: a comparison goes the claimed way where its printed numbers differ by more than two combined "
     "standard errors, or by their sign where no error is printed. By our records: a t-test over shared splits and "
     "seeds. A claim holds where all comparisons that it names are significant, with Holm's correction over the claims "
-    f"of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols are never mixed. Effects are "
-    "above 0 the claimed way, and include the margin of claims that something is not worse."
+    f"of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols are never mixed. An effect "
+    "above 0 goes the claimed way; the margin of a claim that something is not worse is added to it."
 )
 COLUMNS = {
     "claim": "its name in reports/claims",

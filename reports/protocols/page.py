@@ -17,11 +17,11 @@ INTRODUCTION = f"""# Settings: the papers', their authors' code, and ours
 
     {RENEW}
 
-writes this page from the files in `reports/protocols/`. Column *ours* holds the values that the recipes resolve to at
-protocol `paper` (at a table's own protocol, where it has no other).
+writes this page from the files in `reports/protocols/`. Column *ours* holds the values of the recipes at protocol
+`paper` (where a table lacks it, at its first protocol).
 
-A dash says that a source is silent. A setting without a source is ours, and column *why* says so. Tables that no paper
-has are listed where a setting of theirs is. [causes.md](causes.md) lists what was tried where numbers differ.
+A dash means that a source is silent. A setting without a source is ours, and column *why* says so. Tables of no paper
+stand under the papers whose settings they take. [causes.md](causes.md) lists what was tried where numbers differ.
 """
 
 
