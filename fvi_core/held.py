@@ -1,6 +1,6 @@
-"""Tensors of a stack by whose they are and what may change them.
+"""Tensors of a stack, sorted by their part (family, likelihood, fit) and by what may change them.
 
-Checkpoints, kept parameters and training hold them in one flat dict, whose names tell; only this module reads them.
+Checkpoints, kept parameters and training hold them in one flat dict; only this module interprets its names.
 """
 
 from __future__ import annotations

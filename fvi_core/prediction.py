@@ -252,12 +252,13 @@ class Posterior:
         return replace(self, model=model, parameters=parameters, config=config)
 
     def answer(self, asked: str | Path, out: str | Path, samples: int = 100, seed: int | None = None) -> None:
-        """Write predictions at the sets of a file of ``benchmarks sets``, as ``benchmarks score`` takes them; ``seed``:
-        which of the file's seeds this fit stands for, by default its first.
+        """Write predictions at the sets of the file ``asked`` of ``benchmarks sets``, for ``benchmarks score``.
+
+        seed: the seed of that file which this fit stands for, by default its first.
 
         >>> sets = {"dataset": "mine", "split": 0, "seeds": [0], "test/x": x.numpy(), "test/fingerprint": "a"}
-        >>> np.savez("asked.npz", **sets)
-        >>> posterior.answer("asked.npz", "mine.npz")
+        >>> np.savez("sets.npz", **sets)
+        >>> posterior.answer("sets.npz", "mine.npz")
         >>> np.load("mine.npz")["test/logits"].shape
         (100, 40, 2)
         """
@@ -284,8 +285,8 @@ class Posterior:
         np.savez_compressed(out, **made)
 
     def save(self, path: str | Path) -> None:
-        """Write one file of tensors and text, without code and without the module: :func:`fvi_core.load` is given the
-        module again.
+        """Write one file of tensors and text. It holds neither code nor the module, which :func:`fvi_core.load` needs
+        again.
 
         >>> posterior.save("mine.fvi")
         """

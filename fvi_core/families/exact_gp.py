@@ -124,7 +124,7 @@ def noise_variance(family: Family, likelihood: Likelihood, likelihood_parameters
 
 
 def unconditioned(family: str) -> NotSupported:
-    """Return the error of a process that is asked for predictions before it is conditioned on the training data."""
+    """Return the error of a process that would predict before it is conditioned on the training data."""
     return NotSupported(
         f"family {family!r} has no predictions before the end of training, as early stopping by validation likelihood "
         "(without \"objective\": true), likelihood 'residual_gaussian' and joint ensembles need them: leave these out"

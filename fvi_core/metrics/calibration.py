@@ -67,8 +67,8 @@ def ece(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
 
 
 def ace(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
-    """Expected calibration error with bins of equal mass. Where a bin's edge falls among points of one confidence, both
-    bins take shares of the same accuracy, so that their order does not matter.
+    """Expected calibration error with bins of equal mass. Where a bin's edge falls among points of equal confidence,
+    both bins take shares of the same accuracy, so that their order does not matter.
 
     >>> ace(np.array([0.75, 0.75]), np.array([True, False]))
     0.25
@@ -78,7 +78,7 @@ def ace(confidence: np.ndarray, correct: np.ndarray, bins: int = 15) -> float:
 
 def classwise_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
     """1 / C sum_c sum_b n_cb / n |share of label c - mean of p_c|, bins of equal width of p_c (Kull et al. 2019 eq. 3;
-    the static calibration error of Nixon et al. 2019). Raises ValueError for labels that p [N, C] has not.
+    the static calibration error of Nixon et al. 2019). Raises ValueError for labels without a column of p [N, C].
 
     >>> classwise_ece(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
     0.25
@@ -97,8 +97,8 @@ def classwise_ace(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
 
 def top_label_ece(p: np.ndarray, y: np.ndarray, bins: int = 15) -> float:
     """sum_c sum_b n_cb / n |accuracy_cb - confidence_cb| over the points predicted as c, bins of equal width of max p:
-    E |P(y = c | c, max p) - max p| for c = argmax p (Gupta and Ramdas 2022 eq. 3). Raises ValueError for labels that
-    p has not.
+    E |P(y = c | c, max p) - max p| for c = argmax p (Gupta and Ramdas 2022 eq. 3). Raises ValueError
+    as :func:`classwise_ece`.
 
     >>> top_label_ece(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
     0.25

@@ -1,4 +1,4 @@
-"""Telling OOD points from ID points by an uncertainty: OOD is the positive class, a high score means OOD."""
+"""Detection of OOD points among ID points by an uncertainty: OOD is the positive class, a high score means OOD."""
 
 from __future__ import annotations
 

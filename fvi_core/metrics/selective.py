@@ -8,7 +8,7 @@ import numpy as np
 
 
 def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
-    """Expected number of errors among the k most certain points, for k = 1..N: with g points of one uncertainty, of
+    """Expected number of errors among the k most certain points, for k = 1..N: with g points of equal uncertainty, of
     which e are wrong, behind n points, errors_n + (k - n) e / g.
 
     >>> errors_retained(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
