@@ -84,26 +84,28 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
     return found
 
 
-def check_predictions(path: Path, record: Record) -> None:
-    """Raise Foreign unless a file has the sets of a record and gives its error on the test set."""
+def check_predictions(path: Path, record: Record) -> dict[str, predictions.Predictions]:
+    """Return the predictions in a file. Raises Foreign unless they have the sets of a record and give its error on the
+    test set."""
     try:
         found = predictions.load(path)
     except predictions.PredictionsError as error:
-        raise Foreign(f"expected predictions, found none: {str(error).removeprefix(f'{path}: ')}") from error
+        told = str(error).removeprefix(f"{path}: ")
+        raise Foreign(f"{path}: expected predictions, found none: {told}") from error
     asked = record["config"]["evaluation"]["sets"]
     if set(found) != set(asked):
-        raise Foreign(f"expected predictions at the sets {', '.join(asked)}, found {', '.join(found) or 'none'}")
-    if TEST not in found:
-        return
-    named, here = record["config"]["dataset"]["name"], _errors(found[TEST])
+        told = ", ".join(found) or "none"
+        raise Foreign(f"{path}: expected predictions at the sets {', '.join(asked)}, found {told}")
+    named, here = record["config"]["dataset"]["name"], _errors(found[TEST]) if TEST in found else {}
     rows = [row for row in record["metrics"] if (row["dataset"], row["condition"]) == (named, "")]
     for row in rows:
         value, n = here.get(row["metric"], (row["value"], row["n"]))
         if n != row["n"] or not math.isclose(value, row["value"], rel_tol=CLOSE, abs_tol=CLOSE):
             raise Foreign(
-                f"its {row['metric']} on the test set is {value:.6g} over {n} points, the record has "
+                f"{path}: its {row['metric']} on the test set is {value:.6g} over {n} points, the record has "
                 f"{row['value']:.6g} over {row['n']}: they belong to another training"
             )
+    return found
 
 
 def check_parameters(path: Path, record: Record) -> None:
@@ -111,13 +113,14 @@ def check_parameters(path: Path, record: Record) -> None:
     try:
         found = parameters.read(path, training_key(record["config"]))
     except parameters.DAMAGE as error:
-        raise Foreign(f"expected parameters, found none: {message(error)[:200]}") from error
+        raise Foreign(f"{path}: expected parameters, found none: {message(error)[:200]}") from error
     theirs: Mapping[str, Any] = found.provenance | {"training_fingerprint": found.fingerprint}
     ours: Mapping[str, Any] = record["provenance"]
     for name in ("training_fingerprint", "commit", "started", "finished"):
         if name in ours and ours[name] != theirs.get(name):
             raise Foreign(
-                f"expected {name} {ours[name]}, as the record says, found {theirs.get(name)}: of another training"
+                f"{path}: expected {name} {ours[name]}, as the record says, found {theirs.get(name)}: of another "
+                "training"
             )
 
 
@@ -148,7 +151,9 @@ def _own(record: Record, state: Path, known: Mapping[str, str], left: list[str])
             if name not in known:
                 check(path, record)
             elif known[name] != digest:
-                raise Foreign(f"its SHA-256 is not the one of {DIGESTS}; remove the line there if this file is right")
+                raise Foreign(
+                    f"{path}: its SHA-256 is not the one of {DIGESTS}; remove the line there if this file is right"
+                )
             yield name, digest
         except Foreign as error:
-            left.append(f"{path}: {error}")
+            left.append(str(error))

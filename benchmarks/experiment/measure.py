@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
+from benchmarks.experiment.archived import check_parameters, check_predictions
 from benchmarks.experiment.assembly import load_data
 from benchmarks.experiment.execute import evaluate_kept
 from benchmarks.experiment.prediction import Predicted, measured
 from benchmarks.metrics.registry import METRICS
-from benchmarks.records import predictions, provenance
+from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import COSTS, Store
 from benchmarks.shapes import Record, RunConfig
@@ -63,14 +64,14 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
     """Measure one run; return one of OUTCOMES.
 
     Only metrics and curves of the record change; its provenance names the code that ``measured`` them. Raises
-    RecordError, PredictionsError, StoreError, and errors of loading a data set.
+    RecordError, StoreError, Foreign for files of another training than the record's, and errors of loading a data set.
     """
     record = store.get(config)
     path = kept.predictions_path(state, run_key(config))
     if record is None or not path.exists() or _draws_anew(record, store):
-        return _evaluate(config, store, state, UNTRAINED if record is None else UNKEPT)
+        return _evaluate(config, store, state, record)
+    predicted = Predicted(sets=check_predictions(path, record))
     split = load_data([config])
-    predicted = Predicted(sets=predictions.load(path))
     for name in config["evaluation"]["sets"]:
         predicted.note(split.evaluation(name))
     metrics, curves = measured(split, predicted, LIKELIHOODS.build(config["parts"]["likelihood"]).scores)
@@ -95,10 +96,13 @@ def _draws_anew(record: Record, store: Store) -> bool:
     return any(versions.get(name, 0) < store.version(name) for name, entry in entries.items() if entry in asked)
 
 
-def _evaluate(config: RunConfig, store: Store, state: Path, otherwise: str) -> str:
+def _evaluate(config: RunConfig, store: Store, state: Path, record: Record | None) -> str:
+    path = kept.parameters_path(state, run_key(config))
+    if record is not None and path.exists():
+        check_parameters(path, record)
     outcomes = evaluate_kept([config], state)
     if outcomes is None:
-        return otherwise
+        return UNTRAINED if record is None else UNKEPT
     outcome = outcomes[run_key(config)]
     if outcome.status != "done":
         raise ValueError(outcome.reason)

@@ -134,3 +134,26 @@ def test_a_sweep_measures_stale_records_again_without_training(trained, monkeypa
     assert done.complete and sorted(done.made) == sorted(asked) and done.plan.counts["stale"] == 2
     again = runner.run(make_plan(CASES, store.root, state, Suite(), asked))
     assert again.plan.counts["done"] == 2
+
+
+def other_training(store, record):
+    """Replace a record by one of another training of the same configuration, as ``again`` does; stale, so that it is
+    measured."""
+    other = json.loads(json.dumps(record))
+    for row in other["metrics"]:
+        if row["metric"] in ("accuracy", "rmse"):
+            row["value"] *= 0.5
+    other["provenance"] |= {"started": "2001-01-01T00:00:00Z", "finished": "2001-01-01T00:00:01Z"}
+    older(store, other)
+
+
+def test_predictions_and_parameters_of_another_training_are_not_used(trained):
+    store, state, records = trained
+    for record in records:
+        other_training(store, record)
+    kept.predictions_path(state, run_key(CASES[1])).unlink()
+    before = [store.path(case).read_bytes() for case in CASES]
+    found = measure(CASES, store, state)
+    assert counts(found) == {BROKEN: 2}
+    assert all("of another training" in problem or "to another training" in problem for problem in found.problems)
+    assert [store.path(case).read_bytes() for case in CASES] == before
