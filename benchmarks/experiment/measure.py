@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.experiment.archived import check_parameters, check_predictions
 from benchmarks.experiment.assembly import load_data
 from benchmarks.experiment.execute import evaluate_kept
@@ -50,7 +49,7 @@ def measure(
     for done, config in enumerate(configs, start=1):
         try:
             outcome = measure_run(config, store, state)
-        except (BenchmarkError, ValueError, KeyError, OSError) as error:
+        except Exception as error:  # parameters of older code raise many types
             outcome = BROKEN
             found.problems.append(f"{run_key(config)}: {message(error) or type(error).__name__}")
         if outcome in (UNKEPT, UNTRAINED):

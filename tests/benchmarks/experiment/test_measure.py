@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from benchmarks.experiment.execute import execute
@@ -157,3 +158,15 @@ def test_predictions_and_parameters_of_another_training_are_not_used(trained):
     assert counts(found) == {BROKEN: 2}
     assert all("of another training" in problem or "to another training" in problem for problem in found.problems)
     assert [store.path(case).read_bytes() for case in CASES] == before
+
+
+def test_parameters_that_do_not_fit_the_network_stop_no_other_run(trained):
+    store, state, _records = trained
+    for case in CASES:
+        kept.predictions_path(state, run_key(case)).unlink()
+    path = kept.parameters_path(state, training_key(CASES[0]))
+    with np.load(path) as file:
+        arrays = {name: value if name == "about" else value[:, :1] for name, value in file.items()}
+    np.savez(path, **arrays)
+    found = measure(CASES, store, state)
+    assert counts(found) == {BROKEN: 1, EVALUATED: 1} and run_key(CASES[0]) in found.problems[0]
