@@ -91,6 +91,7 @@ def train(
 ) -> dict[str, TrainedRun]:
     """Return trainings by key, with their parameters stored. A checkpoint of a larger stack resumes the whole stack, so
     that the numbers are those of an uninterrupted training."""
+    shared = origin.collect()  # now: during a long training the checkout may move on from the code that is loaded
     splits = {key: load_data(runs) for key, runs in asked.items()}
     first = next(iter(asked.values()))[0]
     model = build_model(first["parts"], next(iter(splits.values())))
@@ -116,7 +117,7 @@ def train(
     with unchanged("training", training_data.tensors):
         trained = stacked.run(report, callback)
     about_all: Any = {
-        **origin.collect(),
+        **shared,
         "seconds": callback.seconds / len(stack),
         "busy": (time.process_time() - processor) / max(time.perf_counter() - wall, 1e-9),
         "stack": len(stack),

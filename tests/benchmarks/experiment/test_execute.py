@@ -12,7 +12,7 @@ from benchmarks.experiment.assembly import ChangedData, build_data, build_model,
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import predict
 from benchmarks.experiment.trained import as_graphs, device_of
-from benchmarks.records import predictions
+from benchmarks.records import predictions, provenance
 from benchmarks.records.config import InvalidConfig, run_key
 from benchmarks.state.claims import Claims
 from benchmarks.tables import Recipe
@@ -104,6 +104,18 @@ def test_the_same_configuration_gives_the_same_numbers_alone_and_in_a_stack(case
     assert alone.provenance["fingerprint"] == datasets.load(case["dataset"]["name"]).fingerprint
     assert alone.provenance["epochs"] == 3 and alone.provenance["stack"] == 1 and second.provenance["stack"] == 2
     assert {m["metric"] for m in alone.metrics} >= TIMES
+
+
+def test_a_commit_during_training_is_not_that_of_the_record(tmp_path, monkeypatch):
+    provenance.code.cache_clear()
+    monkeypatch.setattr(provenance, "git", lambda *words, root: "before" if words[0] == "rev-parse" else "")
+
+    def commit(fraction, text):
+        monkeypatch.setattr(provenance, "git", lambda *words, root: "during" if words[0] == "rev-parse" else "")
+
+    (outcome,) = execute([CASES[0]], state=tmp_path, report=commit)
+    provenance.code.cache_clear()
+    assert outcome.provenance["commit"] == "before"
 
 
 def test_regression_metrics_are_those_of_the_predictions(tmp_path):
