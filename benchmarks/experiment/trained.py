@@ -109,7 +109,10 @@ def train(
     training, graphs = as_graphs(training, model, training_data)
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
-    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made, "cpu": origin.cpu()}
+    machine = {name: shared[name] for name in ("cpu", "device")}
+    machine = found.with_machine(machine) if found else machine
+    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
+    about |= {"cpu": machine["cpu"], "machine": machine}
     callback = CheckpointCallback(checkpoints, about, list(asked), found)
     wall, processor = time.perf_counter(), time.process_time()
     stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
@@ -118,6 +121,7 @@ def train(
         trained = stacked.run(report, callback)
     about_all: Any = {
         **shared,
+        **machine,
         "seconds": callback.seconds / len(stack),
         "busy": (time.process_time() - processor) / max(time.perf_counter() - wall, 1e-9),
         "stack": len(stack),

@@ -3,7 +3,8 @@
     <stack>.ckpt   the SHA-256 of what follows, a line of JSON about the stack, the trainer's state as torch saves it
     <key>          a link to the checkpoint of the stack that the training of this key is part of
 
-A checkpoint is used only where it gives the numbers of an uninterrupted training; in doubt it is ignored.
+A checkpoint is used only where it gives, on one model of processor, the numbers of an uninterrupted training; in doubt
+it is ignored.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def code_digest(paths: Iterable[Path]) -> str:
 class Checkpoint:
     """Interrupted training: its runs in the order of the stack, and the trainer's state.
 
-    seconds: training time so far; resumed: number of earlier resumptions.
+    seconds: training time so far; resumed: number of earlier resumptions; machine: cpu and device that trained so far.
     """
 
     configs: list[RunConfig]
@@ -78,7 +79,13 @@ class Checkpoint:
     epochs: int
     seconds: float
     resumed: int
+    machine: dict[str, str]
     state: SavedState
+
+    def with_machine(self, here: Mapping[str, str]) -> dict[str, str]:
+        """Return cpu and device of the whole training, with those here where they are others."""
+        before = {name: self.machine.get(name, now) for name, now in here.items()}
+        return {n: before[n] if before[n].endswith(now) else f"{before[n]}, then {now}" for n, now in here.items()}
 
 
 class Checkpoints:
@@ -175,7 +182,8 @@ class Checkpoints:
         if any(data_of[key] != fingerprint for key, fingerprint in fingerprints.items()):
             raise ValueError("the data set has changed since")
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-        return Checkpoint(about["configs"], about["epoch"], about["epochs"], about["seconds"], about["resumed"], state)
+        numbers = about["epoch"], about["epochs"], about["seconds"], about["resumed"]
+        return Checkpoint(about["configs"], *numbers, about.get("machine", {}), state)
 
     def path(self, key: str) -> Path:
         """Path of a training's link, existing or not; the key of one of its runs also does."""

@@ -13,6 +13,7 @@ import torch
 
 import datasets
 from benchmarks.experiment.execute import execute
+from benchmarks.records import provenance
 from benchmarks.records.config import run_key, training_key
 from benchmarks.state import checkpoints
 from fvi_core import methods
@@ -302,3 +303,14 @@ def test_time_is_counted_over_all_parts(tmp_path, monkeypatch, every_epoch):
         assert 500 <= outcome.provenance["seconds"] < 1000 and outcome.provenance["resumed"] == 1
         (spent,) = [m["value"] for m in outcome.metrics if m["metric"] == "training_seconds"]
         assert spent == outcome.provenance["seconds"]
+
+
+def test_a_record_names_every_model_of_processor_that_trained_it(tmp_path, monkeypatch, every_epoch):
+    case = small("MAP")
+    for cpu, epoch in (("first", 2), ("second", 3)):
+        monkeypatch.setattr(provenance, "cpu", lambda cpu=cpu: cpu)
+        with pytest.raises(MemoryError):
+            execute([case], state=tmp_path, report=raising_at(epoch))
+    (outcome,) = execute([case], state=tmp_path)
+    told = outcome.provenance
+    assert (told["cpu"], told["device"], told["resumed"]) == ("first, then second", provenance.device(), 2)
