@@ -27,6 +27,8 @@ T = TypeVar("T")
 SCHEMA = 2
 MARKS = 999_000_001, 999_000_002
 """Placeholders for split and seed in the text that many runs share, which is then made once."""
+LARGE = 2**63
+"""Whole numbers of records are smaller, as other programs need them."""
 MOST, WEIGHTS = 10, 1_000_000  # most runs, and most weights of all their networks, in one stack
 COMPARISONS = ("posterior", "reference")
 OPTIONAL = (*COMPARISONS, "evidence", "bound", "fit")
@@ -221,7 +223,8 @@ def check_form(config: Any) -> None:
     evaluation, parts = config["evaluation"], config["parts"]
     for (where, kinds), values in zip(FORMS.items(), (config, config["dataset"], evaluation)):
         for name, value in values.items():
-            if not isinstance(value, kinds[name]) or isinstance(value, bool):
+            right = isinstance(value, kinds[name]) and not isinstance(value, bool)
+            if not right or (type(value) is int and abs(value) >= LARGE):
                 raise InvalidConfig(
                     f"configuration{where}['{name}']: expected {kinds[name].__name__}, found {value!r:.80}"
                 )

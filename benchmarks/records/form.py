@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.config import check_form, is_brought, run_key
+from benchmarks.records.config import LARGE, check_form, is_brought, run_key
 from benchmarks.records.rows import DECODER, RowReader, Rows, readable, spelled
 from benchmarks.shapes import Record
 from fvi_core.printing import in_ascii, message
@@ -31,6 +31,14 @@ SHARED = re.compile(  # in the format of serialise
 )
 ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
+TOLD: dict[str, set[type]] = {
+    "commit": {str},
+    "dirty": {bool, type(None)},
+    "cpu": {str},
+    "device": {str},
+    "seconds": {int, float},
+}
+"""Types of the entries of a provenance that tables of records and texts show."""
 WHAT_TO_DO = "delete it (or restore it with git) and run the same command again"
 
 
@@ -102,6 +110,8 @@ def parse(
         )
     reader = RowReader() if reader is None else reader
     try:
+        if b"\\ud" in data:  # perhaps half of a character, which no output can hold
+            json.dumps(DECODER.decode(data.decode()), ensure_ascii=False).encode()
         text, rest = _apart(data, "curves" in without)
         same, rest = _same(rest) if head and int(head[1]) == SCHEMA else (None, rest)
         record: Any = DECODER.decode(rest.decode())
@@ -212,4 +222,7 @@ def _check(record: Record, key: str, rows: Rows, values: array) -> None:
     versions = record["metric_versions"]
     if not isinstance(versions, dict) or not set(map(type, versions.values())) <= {int}:
         raise ValueError("metric_versions malformed")
+    for name, value in record["provenance"].items():
+        if type(value) not in TOLD.get(name, {type(value)}) or (type(value) is int and abs(value) >= LARGE):
+            raise ValueError(f"provenance['{name}'] is {value!r:.80}")
     rows.check(values, config)

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.records.config import MARKS, check_form, evaluation_key, is_brought, run_key, training_keys
+from benchmarks.records.config import LARGE, MARKS, check_form, evaluation_key, is_brought, run_key, training_keys
 from benchmarks.shapes import MetricRow, RunConfig
 
 NUMBERS = re.compile(rb'\n"(?:split|seed)": (0|[1-9]\d{0,8})(?=,?\n)')  # split and seed, in this order
@@ -215,8 +215,8 @@ class RowReader:
             twice = next(cell for cell in cells if cells.count(cell) > 1)
             raise ValueError(f"{twice[2]} of {twice[0]}{f' ({twice[1]})' if twice[1] else ''} occurs twice")
         n = tuple(map(itemgetter("n"), rows))
-        if min(n) < 1:
-            raise ValueError(f"a metric row has n {min(n)}")
+        if wrong := [each for each in (min(n), max(n)) if not 1 <= each < LARGE]:
+            raise ValueError(f"a metric row has n {wrong[0]!r:.80}")
         bounds = tuple(self._bounds(metric) for _, _, metric in cells)
         return Rows(cells, n, bounds), array("d", map(itemgetter("value"), rows))
 

@@ -206,7 +206,7 @@ class Known:
 
     def _read(self, record: Record) -> Recorded | None:
         """Return what a record says of costs, or None: it has no time, or was made on another kind of device."""
-        about, planned = record["provenance"], record["config"]["parts"]["training"].get("epochs")
+        about, planned = record["provenance"], _number(record["config"]["parts"]["training"], "epochs")
         training, made = _number(about, "seconds"), _number(about, "epochs")
         if training is None or about.get("device") != self.device or about.get("threads") != 1:
             return None

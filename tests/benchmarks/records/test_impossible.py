@@ -85,6 +85,7 @@ def test_the_numbers_of_points_are_those_of_the_data():
         ([row("rmse", -1.0)], "rmse is -1.0"),
         ([row("ood_auroc", 1.1, 720, "ood=photos")], r"ood_auroc \(ood=photos\) is 1.1"),
         ([row(n=0)], "a metric row has n 0"),
+        ([row("nll", n=2**63, condition="shift=a")], "a metric row has n 9223372036854775808"),
         ([row(n=7)], "its test set has 7 points, that of data set digits has 539"),
         ([row(n=3600)], "its test set has 3600 points"),
         ([row(), row(value=0.6)], "accuracy of digits occurs twice"),
@@ -161,6 +162,24 @@ def test_keys_that_are_there_twice_and_empty_metrics_are_refused(store, old, new
     assert len(store.problems()) == 1
 
 
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ('"commit": "c"', '"commit": 5', "provenance['commit'] is 5"),
+        ('"commit": "c"', '"dirty": 0', "provenance['dirty'] is 0"),
+        ('"commit": "c"', '"seconds": "long"', "provenance['seconds'] is 'long'"),
+        ('"commit": "c"', f'"stack": {10**400}', "provenance['stack'] is 10000"),
+        ('"commit": "c"', '"commit": "\\ud800"', "surrogates not allowed"),
+        ('"condition": ""', '"condition": "\\ud800"', "surrogates not allowed"),
+    ],
+)
+def test_what_would_stop_the_export_of_all_records_is_refused(store, old, new, message):
+    """A frame of all records has columns of one type, and goes to files of UTF-8 and of 64 bits."""
+    path = written(store, made([row()]))
+    respelt(path, old, new)
+    assert message in refused(store, path)
+
+
 @pytest.mark.parametrize("section", [None, "dataset", "evaluation", "parts"])
 def test_a_configuration_that_lacks_an_entry_is_refused_and_ends_no_command_in_a_traceback(store, section):
     whole = config(0)
@@ -188,7 +207,7 @@ def test_a_configuration_that_lacks_an_entry_is_refused_and_ends_no_command_in_a
         (("dataset", "name"), 3), (("dataset", "split"), 0.5), (("dataset", "content"), None),
         (("evaluation", "samples"), 0), (("evaluation", "sets"), [1]), (("evaluation", "posterior"), {}),
         (("parts", "network"), None), (("parts", "network"), "mlp"), (("parts", "family"), {"size": 2}),
-        (("schema",), 3),
+        (("schema",), 3), (("seed",), 2**63), (("dataset", "split"), -(10**400)),
     ],
 )  # fmt: skip
 def test_a_configuration_with_an_entry_of_another_type_is_refused(where, value):
