@@ -10,7 +10,9 @@ import contextlib
 import dataclasses
 import importlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +24,7 @@ from benchmarks.suite import resolve as imported
 from fvi_core import plugins, registry
 from fvi_core.plugins import module_digest, source_digest
 from fvi_core.registry import REGISTRIES, PartSpec, UnknownPart
-from fvi_core.spelling import check_limits, nearest
+from fvi_core.spelling import UnfitValue, check_limits, nearest
 
 NAMED = ("network", "family", "divergence", "prior", "context", "likelihood", "training", "fit")
 FITTING = ("family", "divergence", "prior")
@@ -32,6 +34,8 @@ USUAL = {"training": "gradient"}
 """Default part of a kind."""
 NAMELESS = {"weight": "fvi_core.objective:Weight"}
 PARTS = (*NAMED, *NAMELESS)
+SIMPLE = {"bool", "int", "float", "str", "None", "list", "tuple", "dict"}
+"""Words of the types whose values are checked."""
 
 Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), "limits",
@@ -186,6 +190,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
         found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
+        if key in spec and "of" not in entry:
+            _check_kind(found[key], entry["type"], place)
         if "limits" in entry and not ("default" in entry and value == entry["default"]):
             check_limits(place, found[key], entry["type"], **entry["limits"])
         if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
@@ -204,6 +210,28 @@ def _plain(value: Any, kind: str, where: str) -> Any:
     if not isinstance(value, str | int | float | bool | None):
         raise UnknownPart(f"{where}: expected a number, a text or a list ({kind}), found {value!r}")
     return value
+
+
+def _check_kind(value: Any, kind: str, where: str) -> None:
+    """Raise UnfitValue unless a value's numbers are finite, and of a type like "list[float] | None" (plug-ins may have
+    types that are not checked).
+
+    A 1 in place of True, or a 3.0 in place of 3, would give the same run another key.
+    """
+    words, leaves = set(re.findall(r"\w+", kind)), list(_leaves(value))
+    if words <= SIMPLE and not all(type(leaf).__name__.removesuffix("Type") in words for leaf in leaves):
+        raise UnfitValue(f"{where}: expected {kind}, found {value!r}")
+    if not all(math.isfinite(leaf) for leaf in leaves if isinstance(leaf, float)):
+        raise UnfitValue(f"{where}: expected finite numbers, found {value!r}")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if inner is None:
+        yield value
+    else:
+        for each in inner:
+            yield from _leaves(each)
 
 
 def _named(spec: Any, kind: str | None = None) -> list[tuple[str, str]]:

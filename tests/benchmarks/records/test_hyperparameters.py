@@ -87,6 +87,12 @@ def test_what_is_wrong_is_named(what):
     ({"family": {"name": "dropout", "rate": [0.5]}}, r"family.rate: expected float, found \[0.5\]"),
     ({"context": {"name": "random_pixel", "points": None}}, "context.points: expected int, found None"),
     ({"network": {"name": "mlp", "hidden": 3}}, r"network.hidden: expected list\[int\], found 3"),
+    ({"likelihood": {"name": "gaussian", "learned": "no"}}, "likelihood.learned: expected bool, found 'no'"),
+    ({"likelihood": {"name": "gaussian", "learned": 0}}, "likelihood.learned: expected bool, found 0"),
+    ({"training": {"epochs": True}}, "training.epochs: expected int, found True"),
+    ({"training": PARTS_OF_A_RUN["training"] | {"early_stopping": {"patience": 3.0}}},
+     "training.early_stopping.patience: expected int, found 3.0"),
+    ({"prior": {"name": "gaussian_weights", "variance": float("inf")}}, "prior.variance: expected finite numbers"),
 ])  # fmt: skip
 def test_a_value_beyond_the_limits_of_its_part_is_refused_before_any_training(change, message):
     with pytest.raises(ValueError, match=message):
