@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks import files, tables
 from benchmarks.errors import UnknownName, unknown
+from benchmarks.metrics.registry import metric
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
@@ -36,14 +37,17 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
     before = choices.choices(table, selection.check_protocol(protocol))
     tried: dict[tuple[str, str], dict[str, Any]] = {}
     untried: set[tuple[str, str]] = set()
+    lowest: set[tuple[str, str]] = set()
     for column in selection.columns:
         for row in selection.rows:
             runs = selection.cell_runs(row, column, protocol)
             if row.method is None or not runs:
                 continue
-            place = row.method, column.cell.dataset
+            place, cell = (row.method, column.cell.dataset), column.cell_of(row)
+            if metric(cell.metric).direction == "lower":
+                lowest.add(place)
             entry = tried.setdefault(place, {"scores": {}, "failed": {}})
-            scores = _scores(store, runs, column.cell_of(row))
+            scores = _scores(store, runs, cell)
             known = before.get(row.method, {}).get(column.cell.dataset, {}).get("failed", {}).get(row.variant)
             if len(scores) == len(runs):
                 entry["scores"][row.variant] = mean(scores)
@@ -57,7 +61,8 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
         if (method, dataset) in untried or not entry["scores"]:
             new = old
         else:
-            new = {"chosen": max(entry["scores"], key=entry["scores"].get)} | {k: v for k, v in entry.items() if v}
+            best = min if (method, dataset) in lowest else max
+            new = {"chosen": best(entry["scores"], key=entry["scores"].get)} | {k: v for k, v in entry.items() if v}
         if new:
             found.setdefault(method, {})[dataset] = new
     return found

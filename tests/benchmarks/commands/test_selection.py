@@ -15,7 +15,7 @@ from benchmarks.state.failures import Failures
 from benchmarks.tables import Cell, Column, Recipe, Row, Table, choices, cinquin_candidates, spec
 from tests.configs import words_of
 
-METRIC = "log_posterior_predictive"
+METRIC, OWN = "log_posterior_predictive", "expected_log_likelihood"
 VALIDATION, TEST = "part=validation", ""
 ROWS = tuple(Row(f"{method}, {v}", None, method, v) for method in ("MAP", "MFVI") for v in ("small", "large"))
 COLUMNS = tuple(Column(Cell(d, VALIDATION, METRIC), d) for d in ("cinquin_1d", "pequignot_1d"))
@@ -63,6 +63,15 @@ def test_the_best_mean_validation_score_is_chosen_whatever_the_test_scores(folde
     record(folders[0], ROWS[1], COLUMNS[0], [-0.5, -2.0], test=-9.0)
     found = selection.select("mine", folders[0], folders[2])
     assert found["MAP"] == {"cinquin_1d": {"scores": {"small": -1.5, "large": -1.25}, "chosen": "large"}}
+
+
+def test_of_an_error_the_lowest_is_chosen(folders, monkeypatch):
+    monkeypatch.setitem(globals(), "METRIC", "rmse")
+    table = dataclasses.replace(TABLE, columns=(Column(Cell("cinquin_1d", VALIDATION, METRIC), "cinquin_1d"),))
+    monkeypatch.setattr(tables, "get", lambda name: table)
+    for row, score in zip(ROWS[:2], (1.0, 2.0), strict=True):
+        record(folders[0], row, table.columns[0], [score, score])
+    assert selection.select("mine", folders[0], folders[2])["MAP"]["cinquin_1d"]["chosen"] == "small"
 
 
 def test_nothing_is_chosen_while_a_candidate_or_a_fold_is_missing(folders):
@@ -156,12 +165,12 @@ def test_a_row_that_no_method_makes_yet_has_no_candidate(folders, monkeypatch):
 
 
 def test_a_row_is_chosen_by_its_own_metric(folders):
-    row = dataclasses.replace(ROWS[0], metrics=((METRIC, "mse"),))
+    row = dataclasses.replace(ROWS[0], metrics=((METRIC, OWN),))
     rows = tuple(dataclasses.replace(each, metrics=row.metrics) for each in ROWS[:2])
     store, table = Store(folders[0]), dataclasses.replace(TABLE, rows=rows)
-    for each, (rmse, mse) in zip(rows, ((2.0, 1.0), (1.0, 2.0)), strict=True):
+    for each, (shown, own) in zip(rows, ((2.0, 1.0), (1.0, 2.0)), strict=True):
         for config in table.cell_runs(each, COLUMNS[0]):
-            values = {METRIC: rmse, "mse": mse}
+            values = {METRIC: shown, OWN: own}
             metrics = [
                 {"dataset": "cinquin_1d", "condition": VALIDATION, "metric": name, "value": value, "n": 5}
                 for name, value in values.items()
