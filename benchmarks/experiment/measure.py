@@ -70,6 +70,7 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
     if record is None or not path.exists() or _draws_anew(record, store):
         return _evaluate(config, store, state, record)
     predicted = Predicted(sets=check_predictions(path, record))
+    kept.use(path)
     split = load_data([config])
     for name in config["evaluation"]["sets"]:
         predicted.note(split.evaluation(name))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
-import os
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ import torch
 from benchmarks import files
 from benchmarks.records.config import digest, training_key
 from benchmarks.shapes import Provenance, RunConfig
-from benchmarks.state.kept import parameters_path
+from benchmarks.state.kept import parameters_path, use
 from fvi_core.networks import Parameters
 from fvi_core.printing import message
 
@@ -76,8 +74,7 @@ def load(state: Path | str, key: str) -> Kept | None:
         reason = message(error) or type(error).__name__
         print(f"{path}: these parameters are not used: {reason[:200]}")
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)
+    use(path)
     return found
 
 

@@ -29,6 +29,12 @@ def predictions_path(state: Path | str, key: str) -> Path:
     return Path(state) / PREDICTIONS / f"{key}.npz"
 
 
+def use(path: Path) -> None:
+    """Note that a file was used; raises nothing."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
 def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
     """Return files and bytes of each folder under the limit."""
     found = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -44,11 +45,15 @@ def counts(found):
 def test_records_that_are_up_to_date_are_left_alone(trained):
     store, state, _records = trained
     before = [store.path(case).read_bytes() for case in CASES]
+    files = [kept.predictions_path(state, run_key(case)) for case in CASES]
+    for path in files:
+        os.utime(path, (1, 1))
     seen = []
     found = measure(CASES, store, state, lambda done, outcome: seen.append((done, outcome)))
     assert counts(found) == {UNCHANGED: 2} and seen == [(1, UNCHANGED), (2, UNCHANGED)]
     assert not found.lacking and not found.problems
     assert [store.path(case).read_bytes() for case in CASES] == before
+    assert all(path.stat().st_mtime > 1 for path in files), "what was used is not the first to be removed"
 
 
 def older(store, record):
