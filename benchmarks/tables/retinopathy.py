@@ -217,9 +217,7 @@ def _large(row: Row, dataset: str, protocol: str) -> Recipe | None:
     first = _LARGE.recipe(replace(row, variant=""), dataset, protocol)
     if first is None or not row.variant:
         return first
-    member = row.made_by.removesuffix(" Ensemble")
-    changes = STARTS[member][row.variant]
-    return first.with_parts(changes if member == row.made_by else changes | {"family": {"base": changes["family"]}})
+    return first.with_parts(_of_members(row, STARTS[_member(row)][row.variant]))
 
 
 def _columns_of(table: Table, dataset: str) -> tuple[Column, ...]:
