@@ -61,7 +61,7 @@ def digests(root: Path) -> dict[str, str]:
     path = root / DIGESTS
     if not path.is_file():
         return {}
-    lines = [(LINE.fullmatch(line), line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [(LINE.fullmatch(line), line) for line in path.read_text("utf-8", "replace").splitlines()]
     for found, line in lines:
         if not found:
             raise ArchiveError(

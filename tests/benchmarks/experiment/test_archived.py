@@ -221,9 +221,10 @@ def test_a_compressed_file_is_not_read(clone):
     assert len(found.problems) == 4 and "expected no compression" in found.problems[0] and not taken(state)
 
 
-def test_a_damaged_list_of_digests_is_an_error(clone):
+@pytest.mark.parametrize("line", [b"0" * 64 + b"  ../../out.npz\n", b"\xff\n"])
+def test_a_damaged_list_of_digests_is_an_error(clone, line):
     store, state, archive = clone
-    (store.root / DIGESTS).write_text("0" * 64 + "  ../../out.npz\n")
+    (store.root / DIGESTS).write_bytes(line)
     with pytest.raises(ArchiveError, match="restore it with git"):
         fetch(store, state, [str(archive)])
 
