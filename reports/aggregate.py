@@ -92,7 +92,7 @@ class CellResult:
     def comparison(self) -> Comparison | None:
         """Our runs beside the published number; None without one, with fewer than two runs, or for another machine's
         costs."""
-        if self.published is None or self.n < 2 or self.is_cost or not math.isfinite(self.mean):
+        if self.published is None or self.is_cost or not math.isfinite(self.stderr):
             return None
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 

@@ -112,9 +112,10 @@ class Comparison:
         if self.assumed:
             return count - 1
         runs = self.published.n_runs
-        spread = own**4 / (count - 1) + (other**4 / (runs - 1) if runs and runs > 1 else 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.float64(1) * (own**2 + other**2) ** 2 / spread
+            share = (own / np.hypot(own, other)) ** 2  # of the variance; powers of the errors themselves may overflow
+            rest = (1 - share) ** 2 / (runs - 1) if runs and runs > 1 else 0.0
+            return np.float64(1) / (share**2 / (count - 1) + rest)
 
     @cached_property
     def t(self) -> float:

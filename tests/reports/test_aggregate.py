@@ -114,6 +114,13 @@ def test_better_follows_the_direction_of_the_metric() -> None:
     assert result(several, number(mean=2.0), column=entropy, expected=16).verdict == "differs"
 
 
+@pytest.mark.parametrize("stderr", [0.3, None])
+def test_runs_that_diverged_have_a_verdict_and_no_overflow(stderr: float | None) -> None:
+    assert result([-1e80, -3e80], number(-2.0, stderr), column=LPP).verdict == "uninformative"
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert result([-1e200, -3e200], number(-2.0, stderr), column=LPP).comparison is None, "no error can be computed"
+
+
 def test_without_an_error_of_ours_the_relative_difference_is_said() -> None:
     assert result([3.5], number(-2.0), expected=1).verdict == "one run, no error, +275.0 %"
     assert result([3.5, 3.5], number(3.5, 0.0)).verdict == "reproduced"
