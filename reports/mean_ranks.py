@@ -20,9 +20,10 @@ def ranks(bars: Mapping[str, Bar], sign: int) -> dict[str, int]:
     left, found, rank = dict(bars), {}, 0
     while left:
         rank += 1
-        mean, error = max(left.values(), key=lambda bar: sign * bar[0])
+        best = max(left, key=lambda label: sign * left[label][0])  # ties with itself, even without an error
+        mean, error = left[best]
         # Tolerance for bars that touch: published ones are decimal fractions.
-        tied = [label for label, bar in left.items() if abs(bar[0] - mean) <= error + bar[1] + 1e-9]
+        tied = [label for label, bar in left.items() if label == best or abs(bar[0] - mean) <= error + bar[1] + 1e-9]
         for label in tied:
             found[label] = rank
             del left[label]

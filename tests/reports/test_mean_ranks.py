@@ -1,6 +1,7 @@
 """Mean ranks by the rule of cinquin2024."""
 
 import dataclasses
+import math
 
 import pytest
 
@@ -22,6 +23,11 @@ def test_overlapping_error_bars_share_a_rank_and_the_next_rank_follows_without_a
 def test_bars_that_touch_are_equal():
     assert mean_ranks.ranks({"a": (0.3, 0.1), "b": (0.1, 0.1)}, 1) == {"a": 1, "b": 1}
     assert mean_ranks.ranks({}, 1) == {}
+
+
+def test_an_infinite_mean_has_no_error_and_the_last_rank():
+    bars = {"a": (-math.inf, math.nan), "b": (-1.0, 0.1), "c": (-1.1, 0.1)}
+    assert mean_ranks.ranks(bars, 1) == {"b": 1, "c": 1, "a": 2}
 
 
 @pytest.mark.parametrize(
