@@ -30,8 +30,8 @@ class Made:
 
 @dataclass(frozen=True)
 class CellRuns:
-    """Runs of a row on one data set: recorded ones, why others are absent, and broken files; splits: those planned;
-    configs: every planned run with its record."""
+    """Runs of a row on one data set: recorded ones, why others are absent, and broken files; splits: those that the
+    protocol plans, also where only some seeds are chosen; configs: every chosen run with its record."""
 
     expected: int
     made: list[Made]
@@ -71,7 +71,8 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     lacks = table.lacks(row, column.cell.dataset, protocol) if row.method and not configs else ""
     if lacks:
         absent[lacks.partition(":")[0]] = None
-    splits = frozenset(config["dataset"]["split"] for config in configs)
+    every = configs if seeds is None else table.cell_runs(row, column, protocol)
+    splits = frozenset(config["dataset"]["split"] for config in every)
     return CellRuns(len(configs), made, tuple(absent), tuple(broken), splits, tuple(asked))
 
 

@@ -221,6 +221,9 @@ def test_seeds_limit_what_is_expected(write: Writer) -> None:
     results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 4.0, 5.0]})
     cell = aggregate(table(), "paper", Records(results), seeds=[0, 2]).cells[0][0]
     assert (cell.expected, cell.mean) == (2, 4.0)
+    assert (cell.splits_missing, cell.verdict) == (1, "no verdict"), "the chosen splits may be easier than the others"
+    seeds = aggregate(table(one_split=True), "paper", Records(results), seeds=[0]).cells[0][0]
+    assert (seeds.expected, seeds.splits_missing) == (1, 0)
 
 
 def test_bold_is_marked_by_column(write: Writer) -> None:
