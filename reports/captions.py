@@ -222,7 +222,7 @@ def _sign_agreement(result: TableResult) -> str:
 
 def _if_deviations(result: TableResult, known: Iterable[CellResult]) -> str:
     """Count the reproduced cells if ambiguous published errors were standard deviations."""
-    found = [cell.comparison for cell in known if cell.comparison]
+    found = [cell.comparison for cell in known if cell.comparison and not cell.splits_missing]
     if not result.table.deviations or not found:
         return ""
     agreeing = sum(replace(each, deviation=True).outcome == "reproduced" for each in found)
