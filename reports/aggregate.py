@@ -134,7 +134,7 @@ class CellResult:
         if self.is_cost:
             return f"another machine, {self.mean / self.published.mean:.2g} of the published time"
         if self.comparison is None:
-            size = "" if self.relative is None else f", {100 * self.relative:+.1f} %".replace("-", "−")
+            size = "" if self.relative is None else f", {100 * self.relative:+z.1f} %".replace("-", "−")
             return "one run, no error" + size
         return self.outcome
 

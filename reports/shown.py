@@ -35,7 +35,8 @@ NOTHING = Shown(MISSING)
 
 
 def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> tuple[str, str]:
-    """Return a mean and its standard error with two significant digits of the error; large ones with an exponent.
+    """Return a mean and its standard error with two significant digits of the error, at most six decimals; large
+    numbers, and small ones whose error six decimals do not show, with an exponent. A zero has no sign.
 
     Without an error (nan, or 0 but for rounding), or where fixed, that many decimals. An infinite mean has none.
     """
@@ -44,7 +45,8 @@ def pair(mean: float, stderr: float, digits: int, fixed: bool = False) -> tuple[
     own = 1e-12 * abs(mean) < stderr < math.inf and not fixed
     places = min(max(1 - math.floor(math.log10(stderr)), 0), 6) if own else digits
     known = not math.isnan(stderr)
-    form = ".2e" if max(abs(mean), abs(stderr) if known else 0.0) >= 1e5 else f".{places}f"
+    large = max(abs(mean), abs(stderr) if known else 0.0) >= 1e5
+    form = "z.2e" if large or (own and stderr < 1e-6 and abs(mean) < 1e-4) else f"z.{places}f"
     return _signed(f"{mean:{form}}"), _signed(f"{stderr:{form}}") if known else ""
 
 
@@ -72,7 +74,7 @@ def difference(cell: CellResult) -> Shown:
     if cell.is_cost and cell.published:
         return Shown(f"{cell.mean / cell.published.mean:.2g}", mark="×")
     if cell.comparison is None or cell.outcome is None:
-        return Shown() if cell.relative is None else Shown(_signed(f"{100 * cell.relative:+.1f}"), mark="% (one run)")
+        return Shown() if cell.relative is None else Shown(_signed(f"{100 * cell.relative:+z.1f}"), mark="% (one run)")
     t = cell.comparison.t
     size = "0.0" if abs(t) < 0.05 else _signed(f"{t:+.1f}").replace("inf", "∞")
     return Shown(size, before="~" * cell.comparison.assumed, mark=cell.outcome.word)

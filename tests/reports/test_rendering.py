@@ -11,11 +11,12 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.metrics import Metric, registry
-from reports.aggregate import aggregate
+from benchmarks.records.published import Published
+from reports.aggregate import CellResult, aggregate
 from reports.captions import caption
 from reports.labels import name
 from reports.records import Records
-from reports.shown import pair
+from reports.shown import difference, pair
 from reports.tables import WIDTH, latex, markdown, render_table, text
 from reports.tex import escape
 from tests.reports.detex import cells_of, marks_of, words_of
@@ -58,6 +59,15 @@ def test_numbers_show_two_digits_of_their_error() -> None:
     assert pair(3.14159, float("nan"), 3) == ("3.142", "")
     assert pair(3.14159, 0.0, 2) == pair(3.14159, 4e-16, 2) == ("3.14", "0.00")
     assert pair(-1.5e7, 2.5e6, 3) == ("−1.50e+07", "2.50e+06")
+    assert pair(1.84e-6, 2.1e-7, 3) == ("1.84e−06", "2.10e−07"), "not 0.000002 with no error"
+    assert pair(3.14159, 2.1e-7, 3) == ("3.141590", "0.000000"), "an exponent would hide digits of the mean"
+
+
+def test_zero_has_no_sign() -> None:
+    assert pair(-0.0004, 0.027, 3) == ("0.000", "0.027") and pair(-0.0004, float("nan"), 3) == ("0.000", "")
+    number = Published("p", "1", "boston", "", "GP", "rmse", 3.5, None, None, "", ("3.5", ""))
+    cell = CellResult(uci().rows[0], uci().columns[0], 1, {(0, 0): 3.4999}, number)
+    assert (str(difference(cell)), cell.agreement) == ("+0.0 % (one run)", "one run, no error, +0.0 %")
 
 
 def test_metrics_have_names_for_people() -> None:
