@@ -60,7 +60,7 @@ def shown(
             continue
         gaps = {
             cell.published.key: abs(cell.mean - cell.published.mean)
-            for cell in differing
+            for cell in reversed(differing)  # of several rows of one published row the first counts
             if cell.published and cell.published.method == cause.method
         }
         if not gaps:

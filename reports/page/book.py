@@ -199,11 +199,11 @@ def statuses(
     """Return the status of every published cell with records, by key, and the cell behind it.
 
     results: the table by protocol, without protocol smoke; causes: keys of cells whose difference is explained if there
-    is one. Protocol paper precedes the reduced ones.
+    is one. Protocol paper precedes the reduced ones, and the first of several rows of one published row the others.
     """
     found: dict[tuple[str, ...], tuple[str, CellResult]] = {}
     for protocol in sorted(results, key=lambda name: name == "paper"):
-        for cell in results[protocol].flat:
+        for cell in reversed(results[protocol].flat):
             if cell.published and cell.values:
                 status = cell.status if protocol == "paper" else "reduced"
                 explained = status == "differs" and cell.published.key in causes

@@ -48,6 +48,17 @@ def test_cells_are_counted_by_their_verdict(write: Callable[..., Path]) -> None:
     assert (found.recorded, found.partial, found.reproduced, found.undecided) == (1, 1, 0, 1), "a split is missing"
 
 
+def test_of_two_rows_of_one_published_row_the_first_counts(write: Callable[..., Path]) -> None:
+    """Rows such as DUQ and DUQ with its own settings stand beside the same number."""
+    write("MAP", "fashion_mnist", {("", "accuracy"): [0.9170, 0.9175, 0.9172]})
+    results = write("DUQ", "fashion_mnist", {("", "accuracy"): [0.8, 0.81, 0.82]})
+    rows = (Row("MAP", "MAP", "MAP"), Row("MAP, another way", "MAP", "DUQ"))
+    for order, expected in ((rows, (1, 1, 0)), (rows[::-1], (1, 0, 1))):
+        table = dataclasses.replace(TABLE, rows=order)
+        found = row_of(coverage(results, FakeSuite(table)), "rudner2022", "1")
+        assert (found.recorded, found.reproduced, found.differing) == expected
+
+
 def test_a_single_run_decides_nothing(write: Callable[..., Path]) -> None:
     results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.9173]})
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
