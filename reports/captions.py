@@ -60,7 +60,7 @@ def _infinite(result: TableResult) -> list[str]:
         if not places:
             continue
         counts = [_from_to(row[j].impossible) for j in places]
-        where = ", ".join(f"{column}: {count}" for column, count in zip(_names(result, places), counts))
+        where = ", ".join(f"{column}: {count}" for column, count in zip(column_names(result, places), counts))
         if len(places) > EACH:
             where = f"{len(places)} columns: {_from_to([count for j in places for count in row[j].impossible])}"
         told.append(
@@ -188,13 +188,13 @@ def _rank_agreement(result: TableResult) -> str:
     mean = f"{np.mean(list(found.values())):.2f}"
     told = f"{mean} in {len(found)} columns, on average"
     if len(found) <= EACH:
-        named = zip(found.values(), _names(result, list(found)))
+        named = zip(found.values(), column_names(result, list(found)))
         told = ", ".join(f"{value:.2f} ({column})" for value, column in named)
         told += f"; on average {mean}" if len(found) > 1 else ""
     return f"Order of the rows, ours and published: Spearman's correlation {told}.".replace(" -", " −")
 
 
-def _names(result: TableResult, places: list[int]) -> list[str]:
+def column_names(result: TableResult, places: list[int]) -> list[str]:
     """Return names of columns, with their metrics where labels are ambiguous."""
     columns = [result.table.columns[j] for j in places]
     apart = len({column.label for column in columns}) == len(columns)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from benchmarks.errors import unknown
 from benchmarks.suite import Suite
 from reports import labels
+from reports.captions import column_names
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import line
@@ -83,15 +84,16 @@ def points(runs: Runs) -> Canvas:
     hollow."""
     assert runs.cells is not None
     result = runs.cells()
-    titles = [column.label for column in result.table.columns]
-    shown = panels_of({title: place for place, title in enumerate(titles)})
-    there = [row for row in result.cells if any(row[place].n for place in shown.values())]
-    places = [place for place in shown.values() if any(row[place].n for row in there)]
+    columns = result.table.columns
+    shown = panels_of({column.label: None for column in columns})  # of several metrics under one label all
+    chosen = [j for j, column in enumerate(columns) if column.label in shown]
+    there = [row for row in result.cells if any(row[j].n for j in chosen)]
+    places = [j for j in chosen if any(row[j].n for row in there)]
     if not places:
         raise NothingToShow("no cell of the columns has a value")
     figure, axes = panels(len(places), 3, max(1.2, 0.55 + 0.17 * len(there)), sharey=True)
     published = False
-    for axis, place in zip(axes, places):
+    for axis, place, title in zip(axes, places, column_names(result, places)):
         for at, row in enumerate(there):
             cell, look = row[place], line(row[place].row.label)
             if np.isfinite(cell.mean):
@@ -102,11 +104,11 @@ def points(runs: Runs) -> Canvas:
             if cell.published is not None:
                 published = True
                 axis.plot(cell.published.mean, at, "o", color="black", markerfacecolor="none", markersize=5)
-        column = result.table.columns[place]
+        column = columns[place]
         metric = column.cell.metric
-        side = {1: "\n(higher is better)", -1: "\n(lower is better)"}.get(labels.direction(metric), "")
+        side = {1: "\n(higher is better)", -1: "\n(lower is better)"}.get(labels.side(column), "")
         unit = " (%)" if column.scale == 100 else ""
-        axis.set(title=column.label, xlabel=f"{fill(labels.name(metric) + unit, 30)}{side}", yticks=range(len(there)))
+        axis.set(title=title, xlabel=f"{fill(labels.name(metric) + unit, 30)}{side}", yticks=range(len(there)))
         axis.set_yticklabels([row[place].row.label for row in there])
         axis.set_ylim(len(there) - 0.5, -0.5)
         axis.grid(axis="y", linewidth=0.3, color="0.85")

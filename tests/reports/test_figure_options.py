@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,6 +156,17 @@ def test_points_are_means_with_errors_of_every_column(sure) -> None:
     bar = accuracy.containers[0][2][0].get_segments()[0]
     assert np.ptp(bar[:, 0]) == pytest.approx(2 * 0.005)  # two runs that are .01 apart
     assert accuracy.get_xlabel() == "accuracy\n(higher is better)"
+
+
+def test_columns_of_several_metrics_under_one_label_all_have_points(sure) -> None:
+    """As in table uci, whose columns "boston" are of the error and of the likelihood."""
+    suite, records = sure
+    mine = suite.table("mine")
+    alike = dataclasses.replace(mine, columns=tuple(dataclasses.replace(each, label="shapes") for each in mine.columns))
+    (figure,) = select(["mine-points"], FakeSuite(alike), records)
+    with style.using(Options(columns=("shapes",))):
+        canvas = own.points(collect(figure, alike, "paper", records))
+    assert [axis.get_title() for axis in canvas.axes] == ["shapes, accuracy", "shapes, negative log-likelihood"]
 
 
 def test_a_figure_of_another_protocol_says_so_without_a_title_too() -> None:
