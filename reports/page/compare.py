@@ -17,7 +17,7 @@ KINDS = {  # the first that fits a metric's name
     "out of distribution": "(near_|far_)?ood_",
     "selective prediction": "referral_|selective_|aurc|augrc",
     "calibration": "ece|ace|classwise_|top_label_|coverage_|interval_|pit_|quantile_",
-    "likelihood": "nll|brier|crps|(smoothed_|expected_)?log_|collapsed_bound",
+    "likelihood": "nll|brier|crps|(smoothed_|expected_|gaussian_)?log_|collapsed_bound",
     "distance": "knn_kl|(mean|std)_distance|wasserstein",
     "error": "accuracy|balanced_|auroc|auprc|sensitivity_|rmse|mse",
 }

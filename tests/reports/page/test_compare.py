@@ -81,6 +81,7 @@ def test_every_metric_with_a_better_side_has_a_kind() -> None:
     metrics = {column.cell.metric for name in tables.names() for column in tables.get(name).columns}
     assert not {metric for metric in metrics if direction(metric) and kind(metric) == "other"}
     assert kind("ood_accuracy") == "out of distribution" and kind("training_seconds") == "cost"
+    assert kind("gaussian_log_predictive") == "likelihood"
 
 
 @pytest.fixture(scope="module")
