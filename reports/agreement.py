@@ -28,6 +28,7 @@ import numpy as np
 import scipy  # scipy.special, slow to load, is loaded at its first use
 
 from benchmarks.records.published import Published
+from reports.significance import MOST
 
 LEVEL = 0.05
 RULE = (
@@ -37,7 +38,6 @@ RULE = (
     "a verdict where a scatter of a quarter of ours and of four times ours give the same."
 )
 SCATTERS = (0.25, 4.0)  # scatter of single published runs, in units of ours, where no error is published
-MOST = 1000  # most runs worth recommending
 FEWEST, SHARE = 3, 0.5  # fewest rows for a range, and the share of a published value that replaces it
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import scipy  # scipy.special, slow to load, is loaded at its first use
 
 ALPHA = 0.05
+MOST = 1000  # most runs worth recommending
 ROUNDING = 1e-12
 """Differences of two runs that are smaller than this part of their values are of rounding, and count as none."""
 RULE = (
@@ -58,10 +59,10 @@ class Paired:
             return 0.0 if self.gap else 1.0
         return float(2 * scipy.special.stdtr(self.n - 1, -abs(self.gap) / self.error)) if self.n > 1 else math.nan
 
-    def needed(self, level: float = ALPHA, most: int = 1000) -> int | None:
+    def needed(self, level: float = ALPHA) -> int | None:
         """Return how many runs, at this scatter, would make a difference of this size significant; None for more than
-        most."""
-        counts = range(2, most + 1) if self.gap else range(0)
+        MOST."""
+        counts = range(2, MOST + 1) if self.gap else range(0)
 
         def is_enough(n: int) -> bool:
             return bool(2 * scipy.special.stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level)
