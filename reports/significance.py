@@ -5,6 +5,9 @@ columns of equal rows). Here every pair is tested, and Holm's correction (1979) 
 chance that any row of a column of equals is not bold is at most 0.05. Runs are compared on the splits and seeds that
 both rows have, and where runs are of overlapping splits of the same points, the variance of their mean is corrected for
 the overlap (Nadeau and Bengio 2003, eq. 9: 1/n becomes 1/n + test points / training points).
+
+A difference that is the same in every run has no scatter for a t-test. Accuracies have steps of 1 / test points, so two
+seeds often differ by the same amount: a sign test decides, whose p-value is 2^(1 - n).
 """
 
 from __future__ import annotations
@@ -38,14 +41,15 @@ class Paired:
     """Difference of two rows over the runs that both have.
 
     gap: mean difference; spread: standard deviation of the differences (ddof = 1); n: shared runs; overlap: test points
-    for each training point, where the runs are of different splits of the same points. gap and spread are nan for fewer
-    than two runs.
+    for each training point, where the runs are of different splits of the same points; constant: whether each row has
+    one value in all runs, as a Gaussian process has. gap and spread are nan for fewer than two runs.
     """
 
     gap: float
     spread: float
     n: int
     overlap: float = 0.0
+    constant: bool = False
 
     @property
     def error(self) -> float:
@@ -55,30 +59,34 @@ class Paired:
     @cached_property
     def p(self) -> float:
         """Two-sided p-value of no difference."""
-        if self.error == 0:
-            return 0.0 if self.gap else 1.0
-        return float(2 * scipy.special.stdtr(self.n - 1, -abs(self.gap) / self.error)) if self.n > 1 else math.nan
+        return self._p(self.n) if self.n > 1 else math.nan
 
     def needed(self, level: float = ALPHA) -> int | None:
         """Return how many runs, at this scatter, would make a difference of this size significant; None for more than
         MOST."""
         counts = range(2, MOST + 1) if self.gap else range(0)
-
-        def is_enough(n: int) -> bool:
-            return bool(2 * scipy.special.stdtr(n - 1, -abs(self.gap) / (self._error(n) or 1e-300)) <= level)
-
-        place = bisect_left(counts, True, key=is_enough)
+        place = bisect_left(counts, True, key=lambda n: self._p(n) <= level)
         return counts[place] if place < len(counts) else None
+
+    def _p(self, n: int) -> float:
+        if self.spread:
+            return float(2 * scipy.special.stdtr(n - 1, -abs(self.gap) / self._error(n)))
+        if self.gap:
+            return 0.0 if self.constant else 2.0 ** (1 - n)
+        return 1.0
 
     def _error(self, n: int) -> float:
         return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan
 
 
-def compare(first: Runs, second: Runs, overlap: float = 0.0, size: float | None = None) -> Paired:
+def compare(
+    first: Runs, second: Runs, overlap: float = 0.0, size: float | None = None, constant: bool | None = None
+) -> Paired:
     """Return the difference first - second over the runs that both have, by (split, seed).
 
     overlap: test points for each training point, where runs are of overlapping splits. size: largest size of the
-    numbers that were added up, against which a difference counts as rounding; None: that of first.
+    numbers that were added up, against which a difference counts as rounding; None: that of first. constant: whether
+    what is compared has one value in all runs; None: where first has.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < 2:
@@ -88,9 +96,11 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0, size: float | None 
     apart = gaps - gap
     varied = len({split for split, _ in shared}) > 1
     spread = math.sqrt(np.add.reduce(apart * apart) / (len(gaps) - 1))
-    if abs(gap) + spread <= ROUNDING * (max(map(abs, first.values())) if size is None else size):
-        gap = spread = 0.0
-    return Paired(float(gap), spread, len(gaps), overlap if varied else 0.0)
+    rounding = ROUNDING * (max(map(abs, first.values())) if size is None else size)
+    gap, spread = (float(each) if abs(each) > rounding else 0.0 for each in (gap, spread))
+    if constant is None:
+        constant = len({first[run] for run in shared}) == 1
+    return Paired(gap, spread, len(gaps), overlap if varied else 0.0, constant)
 
 
 def holm(p_values: Sequence[float]) -> list[bool]:

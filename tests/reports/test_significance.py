@@ -49,9 +49,14 @@ def test_overlapping_splits_by_hand() -> None:
     assert paired(*seeds, overlap=1 / 9) == paired(runs(A), runs(B)), "seeds on one split do not overlap"
 
 
-def test_constant_gaps_are_certain() -> None:
-    assert paired(runs([1.0, 2.0]), runs([2.0, 3.0])) == (-1.0, 0.0)
+def test_gaps_without_scatter_are_certain_between_constant_rows_alone() -> None:
+    assert paired(runs([1.0, 1.0]), runs([2.0, 2.0])) == (-1.0, 0.0)
     assert paired(runs([1.0, 2.0]), runs([1.0, 2.0])) == (0.0, 1.0)
+    varied = [0.9, 0.91, 0.93, 0.96]
+    for n in (2, 3, 4):
+        other = runs([each + 0.01 for each in varied[:n]])
+        assert paired(runs(varied[:n]), other)[1] == stats.binomtest(n, n).pvalue, "a sign test, whatever the rounding"
+    assert compare(runs([1.0, 2.0]), runs([2.0, 3.0])).needed(0.05) == 6
 
 
 def test_differences_of_rounding_count_as_none() -> None:
@@ -107,4 +112,12 @@ def test_the_level_holds_for_equal_rows(rows: int) -> None:
     for _ in range(columns):
         splits = rng.normal(size=5)
         out += any(told([runs(list(splits + rng.normal(size=5))) for _ in range(rows)], 1))
+    assert out <= stats.binom.ppf(0.999, columns, ALPHA)
+
+
+def test_the_level_holds_for_accuracies_that_often_differ_by_the_same_steps() -> None:
+    rng, columns = np.random.default_rng(0), 300
+    out = sum(
+        any(told([runs(list(np.round(rng.normal(0.9, 0.003, 2), 3))) for _ in range(6)], 1)) for _ in range(columns)
+    )
     assert out <= stats.binom.ppf(0.999, columns, ALPHA)
