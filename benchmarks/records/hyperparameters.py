@@ -218,11 +218,16 @@ def _check_kind(value: Any, kind: str, where: str) -> None:
 
     A 1 in place of True, or a 3.0 in place of 3, would give the same run another key.
     """
-    words, leaves = set(re.findall(r"\w+", kind)), list(_leaves(value))
+    words, leaves = _words(kind), list(_leaves(value))
     if words <= SIMPLE and not all(type(leaf).__name__.removesuffix("Type") in words for leaf in leaves):
         raise UnfitValue(f"{where}: expected {kind}, found {value!r}")
     if not all(math.isfinite(leaf) for leaf in leaves if isinstance(leaf, float)):
         raise UnfitValue(f"{where}: expected finite numbers, found {value!r}")
+
+
+@cache
+def _words(kind: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", kind))
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -286,7 +286,7 @@ def test_an_unknown_metric_gives_the_nearest_names():
 
 
 def test_the_order_of_the_classes_orders_no_points():
-    """The same probabilities in another order of the classes have one entropy, but for its last bits."""
+    """Entropies of the same probabilities in another order of the classes differ in their last bits alone."""
     draw, p = np.random.default_rng(0), np.array([0.12, 0.06, 0.04, 0.7, 0.08])
     logits = [np.log([[draw.permutation(p) for _ in range(60)]]) for _ in range(2)]
     test, other = (ClassificationPredictions(each, np.arange(60) % 5, exact=True) for each in logits)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.records import hyperparameters
-from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, look, resolve, sources
+from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, load_parts, look, resolve, sources
 from fvi_core.plugins import module_digest
 from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, later, nested
 from fvi_core.spelling import check_limits
@@ -179,6 +179,7 @@ LIMITED = {
 
 @pytest.mark.parametrize("what", LIMITED)
 def test_a_default_is_within_its_limits_and_what_lies_beyond_is_refused(what):
+    load_parts()
     kind, part, name = LIMITED[what]
     entries = known()[kind][part]
     limits, default = entries[name]["limits"], entries[name].get("default")
