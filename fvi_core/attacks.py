@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.families.base import Functions
+from fvi_core.telling import counted
 
 
 def fgsm(
@@ -42,7 +43,9 @@ def fgsm(
         raise ValueError(f"attack: expected epsilon >= 0, found {epsilon}")
     x = x.detach()
     epsilon, low, high = (torch.as_tensor(value, dtype=x.dtype, device=x.device) for value in (epsilon, low, high))
-    signs = [_gradient(functions, *piece).sign() for piece in zip(x.split(chunk, 1), y.split(chunk, 1), strict=True)]
+    pieces = list(zip(x.split(chunk, 1), y.split(chunk, 1), strict=True))
+    sizes = [labels.shape[1] for _, labels in pieces]
+    signs = [_gradient(functions, *piece).sign() for piece in counted("attack on inputs: piece", pieces, sizes)]
     return (x + epsilon * torch.cat(signs, 1)).clamp(torch.minimum(low, x), torch.maximum(high, x))
 
 

@@ -23,6 +23,7 @@ from fvi_core.families.base import NotSupported
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
+from fvi_core.telling import counted
 
 ATTACK_SHARE = 8
 """Factor by which attacks take fewer inputs at once than predictions: a gradient needs the values of all layers."""
@@ -87,9 +88,9 @@ def predict_sets(own: FittedRun) -> Predicted:
         functions = streams.child("functions")
         if chosen.kind == "attack":
             changed = attack(model, parameters, training_data, chosen, samples, streams.child("functions"))
-            f, marginals = predict(model, parameters, changed, samples, functions)
+            f, marginals = predict(model, parameters, changed, samples, functions, what=name)
         else:
-            f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare)
+            f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare, name)
         if not torch.isfinite(f).all():
             raise NotFinite(f"predictions on {name!r} are not finite")
         found.note(chosen)
@@ -122,18 +123,20 @@ def predict(
     samples: int,
     streams: Streams,
     prepare: Callable[[Tensor], Tensor] = lambda x: x,
+    what: str = "points",
 ) -> tuple[Tensor, tuple | None]:
     """Return function samples ``[S, N, Q]`` at ``x [N, ...]`` of one replica, and closed-form marginals ``[N, Q]``
     where useful.
 
-    ``prepare`` converts pieces of x to inputs of the network.
+    ``prepare`` converts pieces of x to inputs of the network; ``what``: name of x in progress messages.
     """
     functions = model.functions(parameters, samples, streams)
     device = next(iter(parameters.values())).device
     rows = rows_at_once(model.network, samples, device) if model.family.pointwise else len(x)
-    pieces = [functions(prepare(piece).unsqueeze(0))[0] for piece in x.split(rows)]
+    pieces = counted(f"predictions at {what}: piece", x.split(rows), [len(piece) for piece in x.split(rows)])
+    values = [functions(prepare(piece).unsqueeze(0))[0] for piece in pieces]
     marginals = model.marginals(parameters, prepare(x).unsqueeze(0)) if model.likelihood.has_closed_form else None
-    return torch.cat(pieces, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
+    return torch.cat(values, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
 
 
 def attack(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from fvi_core.attacks import fgsm
 from fvi_core.registry import FAMILIES
+from fvi_core.telling import listening
 from tests.fvi_core import small
 
 FAR = (-100.0, 100.0)
@@ -110,7 +111,10 @@ def test_attack_raises_the_loss_and_leaves_parameters_alone(family) -> None:
 def test_points_and_replicas_are_attacked_apart(case) -> None:
     functions, x, y = case
     attacked = fgsm(functions, x, y, 0.1, *FAR)
-    assert torch.equal(fgsm(functions, x, y, 0.1, *FAR, chunk=2), attacked)
+    said: list[str] = []
+    with listening(said.append):
+        assert torch.equal(fgsm(functions, x, y, 0.1, *FAR, chunk=x.shape[1] - 1), attacked)
+    assert said == ["attack on inputs: piece 1 of 2", "attack on inputs: piece 2 of 2"]
     assert torch.equal(fgsm(functions, x[1:, 3:4], y[1:, 3:4], 0.1, *FAR), attacked[1:, 3:4])
 
 

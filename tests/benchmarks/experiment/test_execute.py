@@ -24,7 +24,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS, UnknownPart
-from fvi_core.telling import tell
+from fvi_core.telling import listening, tell
 from fvi_core.training import Trainer
 from tests.configs import make_config
 
@@ -162,8 +162,11 @@ def test_prediction_in_pieces_is_the_whole(monkeypatch):
         Network, "__call__", lambda self, p, x, *a, **k: sizes.append(x.shape[1]) or call(self, p, x, *a, **k)
     )
     monkeypatch.setattr("fvi_core.blocks.CHUNK", 9 * 6 * 7)
-    pieces, _ = predict(model, parameters, x, 9, Streams([1]))
+    said = []
+    with listening(said.append):
+        pieces, _ = predict(model, parameters, x, 9, Streams([1]))
     assert sizes == [7, 7, 6]
+    assert said == [f"predictions at points: piece {k} of 3" for k in (1, 2, 3)]
     torch.testing.assert_close(pieces, whole, rtol=1e-5, atol=1e-6)
 
 
@@ -262,8 +265,9 @@ def test_data_that_replicas_share_is_held_once():
 
 def test_progress_is_reported(tmp_path):
     heard = []
-    execute([config()], state=tmp_path, report=lambda fraction, text: heard.append(fraction))
-    assert heard == [pytest.approx(f) for f in (1 / 3, 2 / 3, 1)]
+    execute([config()], state=tmp_path, report=lambda *told: heard.append(told))
+    assert [fraction for fraction, _ in heard] == [pytest.approx(f) for f in (1 / 3, 2 / 3, 1, 1)]
+    assert heard[-1][1] == "predictions at test: piece 1 of 1", "evaluation is no silence after training"
 
 
 def test_a_fit_that_fails_fails_its_run_alone(tmp_path, monkeypatch):
