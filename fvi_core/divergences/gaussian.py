@@ -167,30 +167,21 @@ def root_trace(r: Tensor, k: Tensor) -> Tensor:
     eigenvalues of ``k r^T``, which are the same.
     """
     s, b = k.shape[-2:]
-    found = [
-        torch.stack([_root_trace(each, *_halves(prior)) for each in own])
-        for own, prior in zip(r, k.detach(), strict=True)
-    ]
-    total = torch.stack(found)
+    pairs = list(zip(r, k.detach(), strict=True))
+    total = torch.stack([torch.stack([_root_trace(each, prior) for each in own]) for own, prior in pairs])
     if k.requires_grad:
-        turned = torch.stack(
-            [
-                torch.stack([_root_trace(prior, *_halves(each)) for each in own])
-                for own, prior in zip(r.detach(), k, strict=True)
-            ]
-        )
+        pairs = list(zip(r.detach(), k, strict=True))
+        turned = torch.stack([torch.stack([_root_trace(prior, each) for each in own]) for own, prior in pairs])
         total = total + (turned - turned.detach())  # the value of total, the gradient of both
     return total / (s * b) ** 0.5
 
 
-def _halves(k: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``U D^1/2`` and ``V D^1/2`` for singular values above rounding."""
+def _root_trace(r: Tensor, k: Tensor) -> Tensor:
+    """``sum_i sqrt(lambda_i(r k^T))`` for r and k ``[S, B]``, a constant; NaN where one is not finite."""
+    if not (torch.isfinite(r).all() and torch.isfinite(k).all()):  # LAPACK raises, for all replicas of a stack
+        return r.sum() * torch.nan
     u, d, v = torch.linalg.svd(k, full_matrices=False)
-    kept = d > TINY * d[0]
+    kept = d >= TINY * d[0]  # others are rounding
     roots = d[kept].sqrt()
-    return u[:, kept] * roots, v.mT[:, kept] * roots
-
-
-def _root_trace(r: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    values = torch.linalg.eigvals(left.mT @ r @ right).real
+    values = torch.linalg.eigvals((u[:, kept] * roots).mT @ r @ (v.mT[:, kept] * roots)).real
     return values[values > TINY**2 * values.max()].sqrt().sum()

@@ -33,7 +33,8 @@ def spectral_scores(samples: Tensor, share: float = 0.99) -> Tensor:
     lengths = bandwidths(x)
     scaled = x / lengths
     gram = (-0.5 * torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist").square()).exp()
-    values, vectors = torch.linalg.eigh(gram)
+    # LAPACK raises for NaN, for all replicas; scores of such samples are NaN by ``pushes``.
+    values, vectors = torch.linalg.eigh(gram.nan_to_num())
     total = values.sum(-1, keepdim=True)
     above = values.flip(-1).cumsum(-1).flip(-1)  # including all larger ones
     used = (above < share * total) if share < 1 else torch.ones_like(values, dtype=torch.bool)

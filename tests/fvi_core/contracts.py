@@ -165,6 +165,21 @@ class DivergenceContract:
         for r in range(R):
             assert torch.equal(self.value(model, small.one(parameters, r), range(r, r + 1)), together[r : r + 1])
 
+    def test_a_replica_without_finite_parameters_leaves_the_others_as_they_are(self):
+        model = self.model()
+        found = []
+        for spoilt in (None, 1):
+            parameters = self.parameters(model)
+            with torch.no_grad():
+                for value in parameters.values() if spoilt else ():
+                    value[spoilt] = torch.nan
+            value, trained = self.value(model, parameters), [v for v in parameters.values() if v.requires_grad]
+            gradients = torch.autograd.grad(value.sum(), trained, allow_unused=True, materialize_grads=True)
+            found.append((value, *gradients))
+        assert found[1][0][1].isnan()
+        for whole, beside in zip(*found, strict=True):
+            assert torch.equal(beside[[0, 2]], whole[[0, 2]])
+
     def test_a_step_against_the_gradient_makes_it_smaller(self):
         model = self.model()
         parameters = self.parameters(model)

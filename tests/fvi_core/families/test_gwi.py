@@ -161,6 +161,14 @@ def test_the_trace_of_the_root_has_the_gradient_of_its_value():
     assert torch.autograd.gradcheck(root_trace, (r, k.requires_grad_()), rtol=1e-4)
 
 
+def test_processes_have_nothing_in_common_at_points_where_the_kernel_is_zero():
+    """A squared-exponential kernel rounds to 0 beyond 39 length-scales."""
+    r = torch.ones(1, 1, 2, 3, dtype=torch.float64, requires_grad=True)
+    found = root_trace(r, torch.zeros(1, 2, 3, dtype=torch.float64))
+    assert found.tolist() == [[0.0]]
+    assert torch.equal(torch.autograd.grad(found.sum(), r)[0], torch.zeros_like(r))
+
+
 @pytest.mark.parametrize("name", ["rbf", "matern52"])
 def test_a_process_that_trains_its_kernel_has_the_gradient_of_its_distance(name):
     family = {"name": "sparse_gp", "kernel": {"name": name}, "points": M}
