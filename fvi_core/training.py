@@ -126,6 +126,10 @@ class Trainer(Stack):
             network = network.compiled()
         if training.graph and (obstacle := graphs.obstacle(model, training_data)):
             raise ValueError(f"training: graph: {obstacle}; leave graph off")
+        if training.early_stopping and training_data.validation is None:
+            raise ValueError(
+                "early stopping needs a validation subset, and the data set has none; choose another split scheme"
+            )
         self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
         super().__init__(replace(model, network=network), training, training_data, streams, state)
 
@@ -298,11 +302,7 @@ class Trainer(Stack):
         rule = self.training.early_stopping
         if not rule or (self.epoch % rule.get("every", 1) and self.epoch < self.epochs):
             return
-        held = self.training_data.validation
-        if held is None:
-            raise ValueError(
-                "early stopping needs a validation subset, and the data set has none; choose another split scheme"
-            )
+        held = cast(Sequence[tuple[Tensor, Tensor]], self.training_data.validation)
         now, best = self.now, self.now.best
         loss = torch.cat([self._validation_loss(i, *held[owner]) for i, owner in enumerate(now.owner.tolist())])
         better = loss < best.loss

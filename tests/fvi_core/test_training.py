@@ -307,9 +307,23 @@ def test_early_stopping_that_sees_no_number_has_failed():
     assert all(torch.equal(value, stopped.parameters[name]) for name, value in result.parameters.items())
 
 
-def test_early_stopping_needs_a_validation_part():
+def test_early_stopping_without_a_validation_subset_is_refused_before_training():
+    options = Training(3, 4, ADAM, early_stopping={"patience": 1, "every": 2})
+    data = small.training_data(R, N, dtype=torch.float32)
     with pytest.raises(ValueError, match="early stopping needs a validation subset"):
-        train(KINDS["MAP"], data=small.training_data(R, N, dtype=torch.float32), early_stopping={"patience": 1})
+        options.start(small.model(KINDS["MAP"]), data, small.streams(R, torch.float32))
+
+
+def test_validation_losses_of_equal_parameters_are_equal():
+    rule = {"patience": 4, "every": 1}
+    for each in train(KINDS["MFVI"], epochs=20, optimiser={**ADAM, "lr": 0.0}, early_stopping=rule):
+        assert each.epochs == 5
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_points_in_batches_of_unequal_size():
+    still = {"epochs": 1, "optimiser": {**ADAM, "lr": 0.0}, "dtype": "float64"}
+    for whole, apart in zip(*(train(KINDS["MAP"], batch_size=size, **still) for size in (N, 4)), strict=True):
+        assert apart.loss == pytest.approx(whole.loss, rel=1e-12)
 
 
 def test_a_shared_data_set_is_that_data_set_for_each_replica():
