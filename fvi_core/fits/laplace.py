@@ -126,12 +126,19 @@ class GaussianFit(Fit):
         return best(self.posterior.eigenvalues(curvature), float((flat - mean).square().sum()))
 
     def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: FitData) -> float:
-        """Return the first precision of the grid with the lowest loss."""
+        """Return the first precision of the grid with the lowest loss. Raises FitFailed if no loss is a number."""
         ends, losses = (math.log(self.low), math.log(self.high)), {}
         for step in range(self.steps):
             precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
             own = {name: value.unsqueeze(0) for name, value in self.posterior.fitted(curvature, precision).items()}
-            losses[precision] = self._validation_loss(own, family, likelihood, fitting)
+            loss = self._validation_loss(own, family, likelihood, fitting)
+            if not math.isnan(loss):
+                losses[precision] = loss
+        if not losses:
+            raise FitFailed(
+                f"no prior precision from {self.low:g} to {self.high:g} has a validation loss that is a number; choose "
+                "larger ones"
+            )
         return min(losses, key=lambda precision: losses[precision])
 
     def _validation_loss(self, own: Parameters, family: Parameters, likelihood: Params, fitting: FitData) -> float:

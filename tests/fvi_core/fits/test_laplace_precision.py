@@ -144,10 +144,10 @@ def test_the_trained_precision_is_not_guessed(changed):
 def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterion):
     if (kind, predictive) == ("mlp", "probit"):
         pytest.skip("for classes")
-    grid = {"low": 0.01, "high": 1000.0, "steps": 6, "samples": 15, "criterion": criterion}
+    grid = {"low": 0.01, "high": 1000.0, "steps": 16, "samples": 15, "criterion": criterion}
     x, y = (each[None] for each in training_data(kind, validation=True).validation[0])
     losses = {}
-    for precision in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
+    for precision in np.geomspace(0.01, 1000, 16).tolist():
         made, family, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision=precision))
         if kind == "mlp" and predictive == "glm":
             mean, variance = made.fit.marginals(made.network, made.family, family, own, x)
@@ -162,6 +162,19 @@ def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterio
         losses[precision] = -float(log.mean())
     _, _, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision="validation", **grid))
     assert math.isclose(own["prior_precision"], min(losses, key=losses.get), rel_tol=1e-9), losses
+
+
+def test_validation_passes_over_precisions_whose_draws_overflow():
+    train = training_data("cnn", validation=True)
+    for high in (1.0, 1e-299):
+        wide = spec(predictive="weights", precision="validation", low=1e-300, high=high, steps=2)
+        made = model("cnn", wide)
+        dead = {name: value * 0 for name, value in parameters(made).items()}  # no curvature but the last layer's
+        if high < 1:
+            with pytest.raises(FitFailed, match="no prior precision from 1e-300 to 1e-299 has a validation loss"):
+                made.after_training(dead, train, small.streams(1))
+        else:
+            assert float(made.after_training(dead, train, small.streams(1))["fit/prior_precision"]) == 1
 
 
 def test_validation_needs_a_validation_subset():
