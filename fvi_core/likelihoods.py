@@ -207,7 +207,8 @@ class ResidualGaussian(Gaussian):
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """Return the negative training error, ``[R]``."""
-        squares = (y[:, None] - _single(f)).square().mean((1, 2))
+        y = y if y.dim() == 3 else y.unsqueeze(-1)
+        squares = (y.unsqueeze(1) - _vector(f, y)).square().mean((1, 2, 3))
         return -(squares.sqrt() if self.error == "root_mean_square" else squares)
 
     def estimate_noise(self, params: Params, values: Iterator[Tensor], y: Tensor) -> Params:
@@ -215,8 +216,9 @@ class ResidualGaussian(Gaussian):
 
         It is at least ``min_std + 1e-6``.
         """
-        mean = torch.cat([_single(f).mean(1) for f in values], dim=1)
-        residual = (y - mean).square().mean(1).sqrt()
+        y = y if y.dim() == 3 else y.unsqueeze(-1)
+        mean = torch.cat([_vector(f, y).mean(1) for f in values], dim=1)
+        residual = (y - mean).square().mean((1, 2)).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
         rho = above.log() if self.scale == "exp" else inverse_softplus_of(above)
         return {RHO: rho.to(params[RHO])}

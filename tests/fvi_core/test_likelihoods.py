@@ -155,6 +155,25 @@ def test_calibrated_noise_is_that_of_the_residuals_also_above_a_floor_and_never_
     assert 0.3 <= found[2] < 0.3001 and residuals[:2].min() > 0.3
 
 
+def test_residual_noise_of_vectors_is_that_of_all_their_numbers():
+    likelihood = LIKELIHOODS.build({"name": "residual_gaussian"})
+    params, f, y = likelihood.init(2, torch.float64), rand(2, 4, 5, 3), rand(2, 5, 3, seed=1)
+    error = torch.stack([torch.nn.functional.mse_loss(f[r], y[r].expand(4, 5, 3)) for r in range(2)]).sqrt()
+    torch.testing.assert_close(likelihood.data_term(params, f, y), -error)
+    residuals = (y - f.mean(1)).flatten(1).std(1, correction=0)
+    residuals = (residuals.square() + (y - f.mean(1)).flatten(1).mean(1).square()).sqrt()
+    torch.testing.assert_close(likelihood.noise_std(fitted(likelihood, params, f, y)), residuals)
+    with pytest.raises(ValueError, match="expected 3 outputs, one for each number of a target, found 2"):
+        likelihood.data_term(params, f[..., :2], y)
+
+
+def test_robust_max_gives_each_class_a_share_and_all_classes_together_one():
+    f = rand(2, 4, 5, 3)
+    p = LIKELIHOODS.build({"name": "robust_max", "epsilon": 0.3}).values(f).exp()
+    torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]))
+    assert torch.equal(p.argmax(-1), f.argmax(-1)) and p.amax() == pytest.approx(0.7)
+
+
 def test_vectors_have_independent_noise_in_each_of_their_numbers():
     likelihood = Gaussian(init_std=0.7)
     params, f, y = different(likelihood), rand(2, 4, 5, 3), rand(2, 5, 3, seed=1)
