@@ -46,6 +46,8 @@ class Targets:
                 raise ValueError(f"targets: expected shape {list(shape)} for {outputs} outputs, found {list(y.shape)}")
             mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.mean, self.std))
             scaled = (y.reshape(len(y), -1).double() - mean) / std
+            if not torch.isfinite(scaled).all():
+                raise ValueError("targets: expected finite numbers, found NaN or infinity")
             return scaled.reshape(y.shape).to(y.dtype if y.is_floating_point() else torch.float32)
         if y.is_floating_point() or y.dim() != 1:
             raise ValueError(f"labels: expected whole numbers [N], found {y.dtype} {list(y.shape)}")
@@ -89,8 +91,6 @@ class Targets:
             )
         if not regression:
             raise ValueError(f"likelihood {likelihood!r} is for labels: expected whole numbers, found {held.dtype}")
-        if not torch.isfinite(held).all():
-            raise ValueError("targets: expected finite numbers, found NaN or infinity")
         rows = held.reshape(len(held), -1).double()
         if not standardise:
             return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1])
@@ -239,6 +239,8 @@ class Survey:
             low, high = low.minimum(x.amin(0)), high.maximum(x.amax(0))
             targets.append(y)
         steps = len(data) if hasattr(data, "__len__") else len(targets)
+        if not steps:
+            raise ValueError("data: expected a batch or more in each epoch, found none; leave drop_last off")
         return cls(some, low, high, _joined(targets), steps)
 
 

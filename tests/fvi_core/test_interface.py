@@ -116,6 +116,17 @@ def test_vectors_of_targets_have_units_of_their_own():
     assert float(found.mean[:, 0].mean()) == pytest.approx(300, rel=0.05)
 
 
+def test_a_fit_part_takes_vectors_of_targets_and_refuses_those_that_are_no_numbers():
+    x, y = line()
+    both = torch.stack([y, y + 1], 1)
+    laplace = fvi.fit(regressor(2), (x, both), "laplace", fit={"precision": 1.0}, progress=False)
+    residuals = both - regressor(2)(x).detach()
+    assert float(laplace.predict(x).noise_std[0]) == pytest.approx(float(residuals.square().mean().sqrt()), rel=1e-4)
+    held_out = (x, both.index_fill(0, torch.tensor([3]), torch.nan))
+    with pytest.raises(ValueError, match="targets: expected finite numbers, found NaN"):
+        laplace.after("laplace", (x, both), validation=held_out, precision="validation")
+
+
 def test_a_fit_part_leaves_the_weights_of_a_trained_module():
     x, y = line()
     module = regressor()

@@ -133,9 +133,9 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
         ((pd.DataFrame(np.ones((4, 2))), pd.Series([0, 1, 0, 1])), TypeError, r"found DataFrame; give x.to_numpy\(\)"),
         ((table(4), labels(3)), ValueError, "a target for each of 4 inputs, found 3$"),
         ((table(4) * torch.nan, labels(4)), ValueError, "expected finite inputs"),
-        ((table(4), labels(3)), ValueError, "a target for each of 4 inputs"),
+        (DataLoader(TensorDataset(table(4), labels(4)), batch_size=8, drop_last=True), ValueError, "leave drop_last"),
     ],
 )
 def test_data_that_are_no_pairs_are_refused(data, error, message):
     with pytest.raises(error, match=message):
-        fvi.fit(Perceptron, data, "MAP", **QUICK)
+        fvi.fit(Perceptron, data, "MAP", stream=isinstance(data, DataLoader), **QUICK)
