@@ -58,6 +58,11 @@ class Sampler(Procedure):
             )
         if model.network.buffers:
             raise NotSupported(f"training {self.name!r} needs functions of single inputs: no batch normalisation")
+        if self.batch_size and model.weight.scaling in ("batch", "context"):
+            raise ValueError(
+                f"training {self.name!r}: batch_size would change the posterior under weight scaling "
+                f"{model.weight.scaling!r}, which counts the points of a batch; use scaling 'elbo'"
+            )
         return Chains(model, self, training_data, streams, state)
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:

@@ -144,6 +144,12 @@ WRONG = {
         ValueError,
         "moves weights alone; give likelihood 'gaussian' learned",
     ),
+    "a divergence weighed by a batch in several pieces": (
+        {"weight": {"scaling": "batch"}},
+        {"batch_size": 3},
+        ValueError,
+        "batch_size would change the posterior under weight scaling 'batch'",
+    ),
 }
 
 
