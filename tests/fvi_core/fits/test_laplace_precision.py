@@ -3,6 +3,7 @@ fitted.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,10 +145,10 @@ def test_the_trained_precision_is_not_guessed(changed):
 def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterion):
     if (kind, predictive) == ("mlp", "probit"):
         pytest.skip("for classes")
-    grid = {"low": 0.01, "high": 1000.0, "steps": 16, "samples": 15, "criterion": criterion}
+    grid = {"low": 0.01, "high": 1000.0, "steps": 6, "samples": 15, "criterion": criterion}
     x, y = (each[None] for each in training_data(kind, validation=True).validation[0])
     losses = {}
-    for precision in np.geomspace(0.01, 1000, 16).tolist():
+    for precision in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
         made, family, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision=precision))
         if kind == "mlp" and predictive == "glm":
             mean, variance = made.fit.marginals(made.network, made.family, family, own, x)
@@ -162,6 +163,23 @@ def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterio
         losses[precision] = -float(log.mean())
     _, _, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision="validation", **grid))
     assert math.isclose(own["prior_precision"], min(losses, key=losses.get), rel_tol=1e-9), losses
+
+
+def test_validation_counts_the_noise():
+    """Residuals larger than the noise, which the variance of the function then makes up for in part."""
+    train, grid = training_data("mlp", validation=True), np.geomspace(0.1, 1000, 25)
+    made = model("mlp", spec(precision="validation", low=0.1, high=1000.0, steps=25))
+    at, x = parameters(made), train.validation[0][0]
+    y = made.network({name: at[name][:, None] for name in made.network.shapes}, x[None])[0, 0] + 0.4
+    train = replace(train, validation=[(x, y)])
+    losses = []
+    for precision in grid:
+        other = model("mlp", spec(precision=float(precision)))
+        mean, variance = other.marginals(other.after_training(at, train, small.streams(1)), x[None])
+        losses.append(-float(torch.distributions.Normal(mean, (variance + STD**2).sqrt()).log_prob(y).sum()))
+    assert 0 < np.argmin(losses) < 24
+    chosen = made.after_training(at, train, small.streams(1))["fit/prior_precision"]
+    assert float(chosen) == pytest.approx(grid[np.argmin(losses)])
 
 
 def test_validation_passes_over_precisions_whose_draws_overflow():
