@@ -8,6 +8,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
+import fvi_core as fvi
 from fvi_core.blocks import rows_at_once
 from fvi_core.data import Scale, TrainingData
 from fvi_core.families.base import Family, FitData, NotSupported
@@ -16,6 +17,7 @@ from fvi_core.held import Held
 from fvi_core.likelihoods import Gaussian
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small
+from tests.fvi_core.posteriors import line, regressor
 
 N = 23
 
@@ -190,3 +192,14 @@ def test_a_fit_of_the_noise_leaves_the_family_alone():
     f = model.functions(after, 2, small.streams(1))(data.x)[..., 0].mean(1)
     torch.testing.assert_close(model.noise_std(after), (data.y - f).square().mean(1).sqrt())
     assert FAMILIES.build(parts["family"]).condition(after, fitting_of(data, model)).keys() == after.keys()
+
+
+def test_a_fit_part_takes_vectors_of_targets_and_refuses_those_that_are_no_numbers():
+    x, y = line()
+    both = torch.stack([y, y + 1], 1)
+    laplace = fvi.fit(regressor(2), (x, both), "laplace", fit={"precision": 1.0}, progress=False)
+    residuals = both - regressor(2)(x).detach()
+    assert float(laplace.predict(x).noise_std[0]) == pytest.approx(float(residuals.square().mean().sqrt()), rel=1e-4)
+    held_out = (x, both.index_fill(0, torch.tensor([3]), torch.nan))
+    with pytest.raises(ValueError, match="targets: expected finite numbers, found NaN"):
+        laplace.after("laplace", (x, both), validation=held_out, precision="validation")

@@ -101,18 +101,6 @@ def test_a_regression_is_predicted_in_the_units_of_its_targets():
         _ = found.probabilities
 
 
-@pytest.mark.parametrize("method", ["GP", "VIP", "Laplace"])
-def test_moments_in_closed_form_are_in_the_units_of_the_targets(method):
-    x, y = line()
-    posterior = fvi.fit(regressor(), (x, y), method, **QUICK)
-    found = posterior.predict(x, samples=2000)
-    mean, variance = found.values.mean(0), found.values.var(0)
-    assert ((mean - found.mean).abs() < 5 * (variance / 2000).sqrt() + 1e-3).all()
-    assert ((variance.sqrt() / found.std).log().abs() < 5 * (1 / 4000) ** 0.5 + 0.01).all()
-    normal = torch.distributions.Normal(found.mean[:, 0], (found.std[:, 0].square() + found.noise_std**2).sqrt())
-    assert posterior.score(x, y)["nll"] == pytest.approx(-float(normal.log_prob(y).mean()), rel=1e-4)
-
-
 def test_scores_do_not_depend_on_where_the_targets_are():
     """Times in seconds since 1970: float32 has every 128th of them, more than the error of a fit."""
     x, y = line()[0], line()[1].double()
@@ -126,17 +114,6 @@ def test_vectors_of_targets_have_units_of_their_own():
     found = posterior.predict(x)
     assert found.noise_std.shape == (2,) and found.noise_std[0] / found.noise_std[1] == pytest.approx(1e3, rel=1e-3)
     assert float(found.mean[:, 0].mean()) == pytest.approx(300, rel=0.05)
-
-
-def test_a_fit_part_takes_vectors_of_targets_and_refuses_those_that_are_no_numbers():
-    x, y = line()
-    both = torch.stack([y, y + 1], 1)
-    laplace = fvi.fit(regressor(2), (x, both), "laplace", fit={"precision": 1.0}, progress=False)
-    residuals = both - regressor(2)(x).detach()
-    assert float(laplace.predict(x).noise_std[0]) == pytest.approx(float(residuals.square().mean().sqrt()), rel=1e-4)
-    held_out = (x, both.index_fill(0, torch.tensor([3]), torch.nan))
-    with pytest.raises(ValueError, match="targets: expected finite numbers, found NaN"):
-        laplace.after("laplace", (x, both), validation=held_out, precision="validation")
 
 
 def test_a_fit_part_leaves_the_weights_of_a_trained_module():

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler, TensorDat
 
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
+from fvi_core.reading import Survey
 from tests.fvi_core.networks.modules import Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
 
@@ -100,6 +101,12 @@ def test_a_stream_trains_as_data_in_memory_do():
         fvi.fit(regressor(), loader, "MFVI", stream=stream, **QUICK).predict(x).values for stream in (False, True)
     )
     torch.testing.assert_close(streamed, held)
+
+
+def test_bounds_of_a_stream_are_those_of_all_its_batches():
+    x = table(12).roll(5, 0)
+    survey = Survey.of(DataLoader(TensorDataset(x, labels(12)), batch_size=5))
+    assert torch.equal(survey.low, x.amin(0)) and torch.equal(survey.high, x.amax(0)) and survey.steps == 3
 
 
 def test_drawn_points_are_drawn_anew():

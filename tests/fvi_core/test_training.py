@@ -307,6 +307,14 @@ def test_early_stopping_that_sees_no_number_has_failed():
     assert all(torch.equal(value, stopped.parameters[name]) for name, value in result.parameters.items())
 
 
+def test_the_loss_of_an_ensemble_is_the_mean_of_its_members():
+    data, streams = small.training_data(R, N, dtype=torch.float32), small.streams(R, torch.float32)
+    trainer = Training(3, 4, ADAM).start(small.model(KINDS["Ensemble"]), data, streams)
+    for r, joined in enumerate(trainer.run()):
+        first, second = (trainer.now.results[2 * r + m].loss for m in range(2))
+        assert joined.loss == pytest.approx([(a + b) / 2 for a, b in zip(first, second, strict=True)])
+
+
 def test_early_stopping_without_a_validation_subset_is_refused_before_training():
     options = Training(3, 4, ADAM, early_stopping={"patience": 1, "every": 2})
     data = small.training_data(R, N, dtype=torch.float32)
