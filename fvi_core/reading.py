@@ -129,8 +129,15 @@ def streamed(
 
     def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
         with drawn_from(seed_from("loader", seed, epoch)):
+            empty = True
             for inputs, labels in map(_pair, data):
+                empty = False
                 yield inputs.to(x), _real(targets.encode(labels, outputs).to(y.device), x.dtype)
+        if empty:
+            raise ValueError(
+                f"data: expected a batch or more in each epoch, found none in epoch {epoch + 1}; leave drop_last off, "
+                "and give a data set that can be read again"
+            )
 
     n = len(survey.y)
     return replace(
@@ -233,14 +240,16 @@ class Survey:
     def of(cls, data: Data) -> Survey:
         """Read a loader once, a batch at a time."""
         batches = map(_pair, in_order(data))
-        some, y = next(batches)
+        first = next(batches, None)
+        if first is None:
+            raise ValueError("data: expected points, found none")
+        some, y = first
         low, high, targets = some.amin(0), some.amax(0), [y]
         for x, y in batches:
             low, high = low.minimum(x.amin(0)), high.maximum(x.amax(0))
             targets.append(y)
-        steps = len(data) if hasattr(data, "__len__") else len(targets)
-        if not steps:
-            raise ValueError("data: expected a batch or more in each epoch, found none; leave drop_last off")
+        sized = hasattr(data, "__len__") and not isinstance(getattr(data, "dataset", None), IterableDataset)
+        steps = len(data) if sized else len(targets)
         return cls(some, low, high, _joined(targets), steps)
 
 

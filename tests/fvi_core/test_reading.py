@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
@@ -101,6 +108,26 @@ def test_a_stream_trains_as_data_in_memory_do():
         fvi.fit(regressor(), loader, "MFVI", stream=stream, **QUICK).predict(x).values for stream in (False, True)
     )
     torch.testing.assert_close(streamed, held)
+
+
+class Read(IterableDataset):
+    """A data set that can be read so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.left, self.data = times, TensorDataset(*line(12))
+
+    def __iter__(self):
+        self.left -= 1
+        return iter(self.data if self.left >= 0 else ())
+
+
+def test_a_data_set_without_a_length_is_a_stream_as_long_as_it_can_be_read_again():
+    posterior = fvi.fit(regressor(), DataLoader(Read(9), batch_size=5), "MAP", stream=True, **QUICK)
+    known = fvi.fit(regressor(), DataLoader(TensorDataset(*line(12)), batch_size=5), "MAP", stream=True, **QUICK)
+    assert posterior.loss == known.loss
+    for times, message in ((0, "data: expected points, found none"), (2, "found none in epoch 2; .* read again")):
+        with pytest.raises(ValueError, match=message):
+            fvi.fit(regressor(), DataLoader(Read(times), batch_size=5), "MAP", stream=True, **QUICK)
 
 
 def test_bounds_of_a_stream_are_those_of_all_its_batches():
