@@ -66,7 +66,11 @@ class GWI(Inducing):
         cross = kernel(hyper, z, further).unsqueeze(1)
         seen = torch.matmul(cross / noise.unsqueeze(-2), cross.mT)
         identity = torch.eye(z.shape[1], dtype=seen.dtype, device=seen.device)
-        factor = inverse_factor((kernel(hyper, z, z) + self.jitter * identity).unsqueeze(1) + seen)
+        gram = (kernel(hyper, z, z) + self.jitter * identity).unsqueeze(1)
+        factor = inverse_factor(gram + seen)
+        if factor.isnan().any():  # targets almost without noise: rounding of ``seen`` exceeds the jitter
+            precise = inverse_factor_of_sum(cholesky(gram), cross / noise.sqrt().unsqueeze(-2))
+            factor = torch.where(factor.isnan(), precise, factor)
         dtype = parameters[FACTOR].dtype
         start = {FACTOR: factor.expand(-1, network.n_outputs, -1, -1).to(dtype)}
         return parameters | _constants(hyper | {INPUTS: z.to(dtype)}) | start
@@ -98,6 +102,15 @@ def inverse_factor(matrix: Tensor) -> Tensor:
     upper = cholesky(matrix.flip(-2, -1)).flip(-2, -1)  # matrix = upper upper^T
     identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
     return solve_lower(upper.mT, identity)
+
+
+def inverse_factor_of_sum(root: Tensor, rows: Tensor) -> Tensor:
+    """Return :func:`inverse_factor` of ``root root^T + rows rows^T`` for a lower root ``[R, 1, M, M]`` and rows ``[R, 1
+    or Q, M, N]``, without forming that sum: where rows are large it would round root away."""
+    white = solve_lower(root, rows)
+    whole = root @ cholesky(white @ white.mT, 1.0)
+    identity = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand_as(whole)
+    return torch.linalg.qr(solve_lower(whole, identity)).R.mT
 
 
 def _constants(values: Params) -> Parameters:

@@ -8,7 +8,7 @@ import torch
 from fvi_core.data import TrainingSet
 from fvi_core.divergences.gaussian import root_trace
 from fvi_core.families.base import NotSupported
-from fvi_core.families.gwi import FACTOR, inverse_factor
+from fvi_core.families.gwi import FACTOR, inverse_factor, inverse_factor_of_sum
 from fvi_core.families.sparse_gp import INPUTS
 from fvi_core.gaussian_process import fit_kernel, posterior
 from fvi_core.held import CONSTANT
@@ -159,6 +159,25 @@ def test_the_trace_of_the_root_has_the_gradient_of_its_value():
     r = (k[:, None] + noise).requires_grad_()
     assert torch.autograd.gradcheck(lambda r: root_trace(r, k), r, rtol=1e-4)
     assert torch.autograd.gradcheck(root_trace, (r, k.requires_grad_()), rtol=1e-4)
+
+
+def test_the_inverse_factor_of_a_sum_is_that_of_its_matrix():
+    streams = small.streams(2)
+    root, rows = streams.normal(1, 4, 4).tril() + 2 * torch.eye(4), streams.normal(3, 4, 6)
+    found, expected = inverse_factor_of_sum(root, rows), torch.linalg.inv(root @ root.mT + rows @ rows.mT)
+    assert torch.equal(found, found.tril())
+    torch.testing.assert_close(found @ found.mT, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_targets_without_noise_have_a_start():
+    """Planes, to which the kernel fits a variance of which noise and jitter are tiny parts."""
+    x = small.streams(2).normal(20, 3)
+    family = FAMILIES.build({**SPEC, "points": 20, "fit_steps": 100})
+    network = small.network({"name": "mlp", "hidden": [3]}, 2, (3,))
+    train = TrainingSet(x, x[..., :2], 2, False)
+    start = family.prepare(network, family.init(network, small.streams(2)), train, small.streams(2))
+    variance = family.process(start).moments(x)[1]
+    assert (variance < 1e-3 * start[CONSTANT + "log_variance"].exp()[:, None, None]).all()
 
 
 def test_processes_have_nothing_in_common_at_points_where_the_kernel_is_zero():
