@@ -235,6 +235,11 @@ class BatchNorm(ParametricLayer):
             factor = scale * torch.rsqrt(var + self.eps)
             z = torch.addcmul(_on_planes(shift - mean * factor), a, _on_planes(factor))
             return z if after is None else after(z)
+        if a.shape[2] * a.shape[4] * a.shape[5] == 1:
+            raise ValueError(
+                f"layer {self.name!r}: batch normalisation needs two values or more of a channel, found a batch of one "
+                "point; choose a batch_size that leaves no last batch of one"
+            )
         lead = torch.broadcast_shapes(a.shape[:2], scale.shape[:2])
         # With momentum 1 the call leaves the batch's own statistics in the buffers.
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))

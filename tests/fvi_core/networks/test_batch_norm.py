@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+import fvi_core as fvi
 from fvi_core.contexts import ContextSource
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import gaussian_kl_full
@@ -242,3 +243,11 @@ def test_two_context_sets_cannot_share_statistics(monkeypatch):
 def test_functions_that_need_single_inputs_are_refused():
     with pytest.raises(NotSupported, match="'linearised_mean_field' needs functions of single inputs"):
         FAMILIES.build({"name": "linearised_mean_field"}).init(tiny(), small.streams(1))
+
+
+def test_a_last_batch_of_one_point_is_named():
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
+    x, y = torch.randn(9, 2, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 2
+    with pytest.raises(ValueError, match="layer '1': batch normalisation needs .* leaves no last batch of one"):
+        fvi.fit(net, (x, y), "MAP", batch_size=4, epochs=1, progress=False)
+    fvi.fit(net, (x, y), "MAP", batch_size=3, epochs=1, progress=False)
