@@ -190,6 +190,10 @@ def test_vectors_have_independent_noise_in_each_of_their_numbers():
         likelihood.log_prob(params, f[..., :2], y)
 
 
+def test_noise_of_independent_members_is_joined_to_the_mean_of_their_parameters():
+    assert Gaussian().joined({"rho": torch.tensor([[1.0, 3.0], [0.0, -4.0]])})["rho"].tolist() == [2.0, -2.0]
+
+
 def test_vectors_are_trained_on_and_predicted():
     data = small.training_data(3, 10, dtype=torch.float64)
     both = replace(data, y=torch.stack([data.y, -2 * data.y], -1))

@@ -227,6 +227,12 @@ class TestHypernetwork(FamilyContract):
         torch.testing.assert_close(image.points(), drawn, rtol=1e-12, atol=1e-12)
         assert image.coordinates.shape == (R, 4, 5)
 
+    def test_generators_start_as_linear_layers_of_torch(self):
+        parameters = FAMILIES.build({**self.spec, "latent": 4, "hidden": [100]}).init(self.network(), small.streams(R))
+        for i, inputs in enumerate((4, 100)):
+            for part in ("weight", "bias"):
+                assert 0.8 < float(parameters[f"generator{i}.{part}"].abs().max()) * inputs**0.5 <= 1
+
 
 class TestExactGP(FamilyContract):
     spec = {"name": "exact_gp", "kernel": {"name": "rbf", "ard": False}}
