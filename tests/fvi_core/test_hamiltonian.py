@@ -201,6 +201,9 @@ def test_chains_that_diverge_fail_with_the_cause():
     for each in found:
         assert each.parameters is None
         assert each.reason.startswith("ensemble member 0: 100 % of the trajectories after warm-up gained more energy")
+    shares = {"kept": torch.full((2,), 100.0), "divergent": torch.tensor([5.0, 6.0])}
+    (place,) = HMC.faults({**HMC.remember({"w": torch.zeros(2, 1)}), **shares})
+    assert place == 1  # more than 5 %
     # Steps that are too large by less are refused every time, and the chains never move.
     still = replace(wild, most_divergent=1.0)
     (trained, *_) = still.start(ensemble(2), small.training_data(R, 12), small.streams(R)).run()
