@@ -184,6 +184,8 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
     for key, entry in fields.items():
         if key in spec:
             value = spec[key]
+        elif entry.get("later"):
+            continue
         elif "default" in entry:
             value = entry["default"]
         else:
