@@ -109,22 +109,23 @@ class Methods:
             )
         return found
 
-    def measured(self, method: str) -> list[Measured]:
-        """Return every cell of a method with a value, without repeats between tables."""
-        found: dict[tuple, Measured] = {}
-        for sheet, i in self._of.get(method, []):
+    @cached_property
+    def measured(self) -> dict[str, list[Measured]]:
+        """Return every cell of each method with a value, without repeats between tables."""
+        found: dict[str, dict[tuple, Measured]] = {method: {} for method in self.names}
+        for method, sheet, i in self._rows():
             for j, cell in enumerate(sheet.result.cells[i]):
                 if cell.values:
                     where = cell.column.cell_of(cell.row)
                     same = where, sheet.protocol, cell.column.scale, tuple(cell.values.items())
-                    if same not in found:
-                        found[same] = self._measured(sheet, i, j)
-        return list(found.values())
+                    if same not in found[method]:
+                        found[method][same] = self._measured(sheet, i, j)
+        return {method: list(cells.values()) for method, cells in found.items()}
 
     def sheets(self, method: str) -> list[tuple[Sheet, list[str]]]:
         """Return the sheets with values of a method, with the labels of its rows, without repeats of the same runs."""
         shown: dict[Sheet, list[str]] = {}
-        for each in self.measured(method):
+        for each in self.measured[method]:
             label = each.sheet.table.rows[each.place[0]].label
             labels = shown.setdefault(each.sheet, [])
             if label not in labels:
@@ -151,13 +152,6 @@ class Methods:
             if sum(any(cell.values for cell in row) for row in sheet.result.cells) > 1
             and any(side(column) and column.cell.metric != COST for column in sheet.table.columns)
         ]
-
-    @cached_property
-    def _of(self) -> dict[str, list[tuple[Sheet, int]]]:
-        found: dict[str, list[tuple[Sheet, int]]] = {}
-        for method, sheet, i in self._rows():
-            found.setdefault(method, []).append((sheet, i))
-        return found
 
     def _rows(self) -> Iterator[tuple[str, Sheet, int]]:
         for sheet in self.book.flat:
