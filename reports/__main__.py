@@ -7,5 +7,5 @@ if __name__ == "__main__":
     from reports.cli import build
 
     # Records and figures leave few cycles, and the search for them takes a tenth of the time.
-    gc.set_threshold(100_000, 50)
+    gc.set_threshold(1_000_000, 50)
     build(Suite())(None)
