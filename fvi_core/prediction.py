@@ -254,7 +254,8 @@ class Posterior:
     def answer(self, asked: str | Path, out: str | Path, samples: int = 100, seed: int | None = None) -> None:
         """Write predictions at the sets of the file ``asked`` of ``benchmarks sets``, for ``benchmarks score``.
 
-        seed: the seed of that file which this fit stands for, by default its first.
+        seed: the seed of that file which this fit stands for, by default its first. Raises ValueError for another one,
+        and for outputs with noise of different sizes, since an answer holds one.
 
         >>> sets = {"dataset": "mine", "split": 0, "seeds": [0], "test/x": x.numpy(), "test/fingerprint": "a"}
         >>> np.savez("sets.npz", **sets)
@@ -277,6 +278,11 @@ class Posterior:
                 if found.noise_std is None:
                     made[f"{name}/logits"] = found.values.numpy()
                     continue
+                if len(sizes := found.noise_std.unique()) > 1:
+                    raise ValueError(
+                        f"noise: expected one size for all outputs, since an answer holds one, found {sizes[0]:.3g} to "
+                        f"{sizes[-1]:.3g} in the units of the targets; such a fit has no answer"
+                    )
                 made["noise_std"] = float(found.noise_std[0])
                 if found.moments is None:
                     made[f"{name}/samples"] = found.values.squeeze(-1).numpy()

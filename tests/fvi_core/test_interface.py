@@ -364,6 +364,14 @@ def test_an_answer_is_what_score_takes(tmp_path):
     assert float(made["noise_std"]) == pytest.approx(float(posterior.predict(x).noise_std))
 
 
+def test_an_answer_with_several_noises_is_refused(tmp_path):
+    x, y = line()
+    posterior = fvi.fit(regressor(2), (x, torch.stack([y, 100 * y], 1)), "MFVI", **QUICK)
+    np.savez(tmp_path / "asked.npz", **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x, "test/fingerprint": "f"})
+    with pytest.raises(ValueError, match="expected one size for all outputs"):
+        posterior.answer(tmp_path / "asked.npz", tmp_path / "mine.npz")
+
+
 def test_scores_are_those_of_the_mean_probabilities():
     x, y = table(30), labels(30)
     posterior = fvi.fit(Perceptron, (x, y), "MFVI", **QUICK)
