@@ -157,14 +157,13 @@ def _without_errors(known: Iterable[CellResult]) -> str:
 def _runs_needed(known: Iterable[CellResult]) -> str:
     """Say how many runs the uninformative cells would need."""
     found = [cell.comparison.widest for cell in known if cell.comparison and cell.outcome is Verdict.UNINFORMATIVE]
-    needed = sorted(each.needed for each in found if each.needed is not None)
+    needed = [each.needed for each in found if each.needed is not None]
     if not found:
         return ""
     never = len(found) - len(needed)
     told = []
     if needed:
-        counts = " to ".join(dict.fromkeys((str(needed[0]), str(needed[-1]))))
-        told.append(f"{counts} runs would make {len(needed)} of the uninformative cells informative")
+        told.append(f"{_from_to(needed)} runs would make {len(needed)} of the uninformative cells informative")
     if never:
         what = ("other" if needed else "uninformative cell") + "s" * (never > 1)
         told.append(
