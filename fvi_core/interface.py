@@ -35,7 +35,7 @@ from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
-from fvi_core.registry import FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec
+from fvi_core.registry import FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
 
@@ -47,6 +47,8 @@ INSTEAD = {
     "loss": "the method sets the objective; its data term is the likelihood's",
     "criterion": "the method sets the objective; its data term is the likelihood's",
     "lr": "say optimiser={'name': 'adam', 'lr': ...}",
+    "device": "move the module, module.to(device); data follow it",
+    "early_stopping": "say training={'early_stopping': {'patience': 10}}, with validation data",
 }
 """Options of other libraries, and their equivalents here."""
 DEFAULTS: dict[str, Any] = {"epochs": 100, "optimiser": {"name": "adam", "lr": 1e-3}, "samples": 1}
@@ -113,6 +115,10 @@ def fit(
     """
     if not callable(module):
         raise TypeError(f"module: expected an nn.Module, or a function that makes one, found {type(module).__name__}")
+    if not isinstance(method, str):
+        raise TypeError(
+            f"method: expected a name, found {type(method).__name__}; data are one pair: fit(module, (x, y))"
+        )
     trained_already = method in FITS.classes
     row = methods.get("MAP" if trained_already else method)
     chosen, own = {**row.parts(), **({"fit": {"name": method}} if trained_already else {})}, row.own_parts()
@@ -136,6 +142,8 @@ def fit(
     _match_dropout(network.module, method, chosen["family"], parts)
     spec = _training(own.get("training", {}), training, epochs=epochs, optimiser=optimiser, samples=samples)
     if trained_already:
+        if epochs or optimiser or training:
+            raise TypeError(f"fit {method!r} trains nothing: leave out epochs, optimiser and training")
         spec["epochs"] = 0
     dtype = next(network.module.parameters()).dtype
     spec.setdefault("dtype", str(dtype).removeprefix("torch."))
@@ -144,9 +152,10 @@ def fit(
     size = len(y) if by_evidence else getattr(data, "batch_size", None) or BATCH
     wanted = spec.get("batch_size") if batch_size is None else batch_size
     spec["batch_size"] = min(size if wanted is None else wanted, len(y))
-    missing = (model.context.pools() if model.context else set()) - set(contexts)
-    if missing:
-        raise ValueError(f"context {model.context.name!r} draws from {sorted(missing)}: give contexts={{name: inputs}}")  # type: ignore[union-attr]
+    pools = model.context.pools() if model.context else set()
+    if pools != set(contexts):
+        form = "context={'name': 'images', 'pool': NAME, 'points': ...} and contexts={NAME: inputs}"
+        raise ValueError(f"contexts: the context draws from {sorted(pools)}, found {sorted(contexts)}: say {form}")
     device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
     about = targets, network.n_outputs
     held = training_data(x, y if survey is None else y[: len(x)], *about, device, dtype, validation, contexts)
@@ -215,7 +224,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
 def build(network: Network, parts: Mapping[str, Any], training: Mapping[str, Any]) -> Model:
     """Return the parts of a method, built. Raises UnknownPart."""
     built = {kind: REGISTRIES[kind].build(parts[kind]) if parts.get(kind) else None for kind in KINDS}
-    likelihood, weight = LIKELIHOODS.build(parts["likelihood"]), Weight(**parts["weight"])
+    likelihood, weight = LIKELIHOODS.build(parts["likelihood"]), make("weight", Weight, parts["weight"])
     return Model(network, likelihood=likelihood, weight=weight, precision=training.get("precision", "float32"), **built)  # type: ignore[arg-type]
 
 
@@ -232,6 +241,8 @@ def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
             found = f"{type(options).__name__} {options!r}" if isinstance(options, str) else type(options).__name__
             raise TypeError(f"{kind}: expected hyper-parameters by name, as {{'name': ...}}, found {found}{also}")
         before = chosen.get(kind) or {}
+        if not before and kind != "weight" and "name" not in options:
+            raise UnknownPart(f"{kind}: the method has none, so {sorted(options)} change nothing; add a 'name'")
         other = "name" in options and options["name"] != before.get("name")
         chosen[kind] = dict(options) if other else {**before, **options}
 

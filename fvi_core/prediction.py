@@ -135,7 +135,11 @@ class Posterior:
 
     @torch.no_grad()
     def _predict(self, x: Any, samples: int, seed: int, dtype: torch.dtype) -> Prediction:
-        given = torch.as_tensor(x)
+        try:
+            given = torch.as_tensor(x)
+        except (RuntimeError, TypeError, ValueError) as error:
+            remedy = "predict each batch of a loader by itself; of a frame give x.to_numpy()"
+            raise TypeError(f"x: expected a tensor or an array [N, ...], found {type(x).__name__}; {remedy}") from error
         check_limits("samples", samples, "int", least=1)
         if given.shape[1:] != self.network.input_shape or not len(given):
             raise ValueError(

@@ -112,12 +112,19 @@ def training_data(
     converts back.
     """
 
-    def pair(x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
-        return x.to(device, dtype), _real(targets.encode(y, outputs).to(device), dtype)
+    def inputs(place: str, given: Any) -> Tensor:
+        found = torch.as_tensor(given)
+        if found.shape[1:] != x.shape[1:]:
+            expected = str(["N", *x.shape[1:]]).replace("'", "")
+            raise ValueError(f"{place}: expected inputs {expected}, found {list(found.shape)}")
+        return found.to(device, dtype)
 
-    own, labels = pair(x, y)
-    held = None if validation is None else [pair(*read(validation))]
-    pools = {name: torch.as_tensor(pool).to(device, dtype) for name, pool in contexts.items()}
+    def pair(place: str, x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
+        return inputs(place, x), _real(targets.encode(y, outputs).to(device), dtype)
+
+    own, labels = pair("data", x, y)
+    held = None if validation is None else [pair("validation", *read(validation))]
+    pools = {name: inputs(f"contexts: {name!r}", pool) for name, pool in contexts.items()}
     return TrainingData(own[None], labels[None], own.amin(0)[None], own.amax(0)[None], held, pools)
 
 
@@ -267,6 +274,8 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         if not isinstance(batch, tuple | list):
             remedy = "; give x.to_numpy() and y.to_numpy()" if hasattr(batch, "to_numpy") else ""
+            if isinstance(batch, Mapping):
+                remedy = "; give the DataLoader a collate_fn that returns (x, y)"
             raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
         raise TypeError(
             f"data: expected batches (x, y), found {len(batch)} of them; weights of points are not supported"

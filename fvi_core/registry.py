@@ -80,17 +80,33 @@ class Registry:
         name = hyper.pop("name")
         if name not in self.classes:
             raise UnknownPart(f"{self.kind} {name!r} is not known; {nearest(name, self.classes)}")
-        cls = self.classes[name]
-        fields = dataclasses.fields(cls)
-        known = [field.name for field in fields]
-        for key in hyper:
-            if key not in known:
-                raise UnknownPart(f"{self.kind} {name!r} has no hyper-parameter {key!r}; {nearest(key, known)}")
-        for field in fields:
-            value, limits = hyper.get(field.name, field.default), field.metadata.get("limits")
-            if limits and value is not field.default:
-                check_limits(f"{self.kind} {name!r}: {field.name}", value, str(field.type), **limits)
-        return cls(**hyper)
+        return make(f"{self.kind} {name!r}", self.classes[name], hyper)
+
+
+def make(place: str, cls: type, hyper: Mapping[str, Any]) -> Any:
+    """Build a dataclass from hyper-parameters. Raises UnknownPart for an unknown or missing one, and ValueError for one
+    beyond its limits; ``place``: the dataclass's name in messages.
+
+    >>> make("weight", Weight, {"factor": 0.1}).scaling
+    'elbo'
+    """
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for key in hyper:
+        if key not in fields:
+            raise UnknownPart(f"{place} has no hyper-parameter {key!r}; {nearest(key, fields)}")
+    for key, field in fields.items():
+        if key not in hyper:
+            if field.default is field.default_factory is dataclasses.MISSING:
+                raise UnknownPart(f"{place}: expected the hyper-parameter {key!r}, found {sorted(hyper) or 'none'}")
+            continue
+        value, limits, of = hyper[key], field.metadata.get("limits"), field.metadata.get("of")
+        if limits and value is not field.default:
+            check_limits(f"{place}: {key}", value, str(field.type), **limits)
+        if isinstance(of, type) and value is not None:
+            if not isinstance(value, Mapping):
+                raise UnknownPart(f"{place}: {key}: expected a dict of {sorted(of.__annotations__)}, found {value!r}")
+            make(f"{place}: {key}", of, value)
+    return cls(**hyper)
 
 
 def nested(of: Registry | type, default: Any = dataclasses.MISSING) -> Any:

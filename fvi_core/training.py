@@ -128,7 +128,8 @@ class Trainer(Stack):
             raise ValueError(f"training: graph: {obstacle}; leave graph off")
         if training.early_stopping and training_data.validation is None:
             raise ValueError(
-                "early stopping needs a validation subset, and the data set has none; choose another split scheme"
+                "early stopping: expected a validation subset, found none: give fit() validation data, or choose a "
+                "split scheme that has a validation subset"
             )
         self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
         super().__init__(replace(model, network=network), training, training_data, streams, state)

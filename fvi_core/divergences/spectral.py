@@ -84,8 +84,8 @@ class SpectralKL(Divergence):
         f = functions(x).double()
         if f.shape[1] < 2:
             raise NotSupported(
-                f"divergence {self.name!r} needs more than one draw of functions: ask for more samples in training, "
-                f"and for another family than {step.family.name!r} where it has but one function"
+                f"divergence {self.name!r} needs two or more draws of functions in each training step, found one of "
+                f"family {step.family.name!r}: set samples, for example to 10"
             )
         f = f + self.noise * step.streams.normal(*f.shape[1:]).double()
         return (self._scores(f.detach()) * f).sum((2, 3)).mean(1) + self._cross_entropy(step, x, f)

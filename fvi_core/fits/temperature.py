@@ -39,8 +39,8 @@ class Temperature(Fit):
         held = fitting.validation is not None
         if self.held_out and not held:
             raise FitFailed(
-                "fit 'temperature': expected a validation subset, which is fitted to, found none in this data set: "
-                "choose a scheme of splits that has one"
+                "fit 'temperature': expected a validation subset, to which it is fitted, found none: "
+                "give fit() validation data, or choose a split scheme that has a validation subset"
             )
         streams = fitting.streams.child("temperature")
         drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)

@@ -67,11 +67,10 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     last = dict(module.named_modules()).get(name)
     if last is None:
         raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, made)}")
-    if not name or type(last) is not nn.Linear or last.bias is None or not last.weight.requires_grad:
-        raise UnfitModule(
-            f"head {name!r}: expected a trained nn.Linear with a bias inside of the module (of nn.Sequential, say), "
-            f"found {last}"
-        )
+    if not name or type(last) is not nn.Linear or last.bias is None:
+        raise UnfitModule(f"head {name!r}: expected an nn.Linear with a bias inside a module, found {last}")
+    if not last.weight.requires_grad:
+        raise UnfitModule(f"head {name!r} is frozen, and no method can change it: set its requires_grad_(True)")
     return name, max(sizes) // len(example), ranks
 
 

@@ -16,8 +16,6 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import fvi_core as fvi
 from fvi_core import blocks, telling
 from fvi_core.families.base import NotSupported
-from fvi_core.methods import UnknownMethod
-from fvi_core.registry import UnknownPart
 from fvi_core.telling import counted
 from tests.fvi_core.networks.modules import KINDS, Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
@@ -148,44 +146,6 @@ def test_a_fit_part_after_training_is_that_of_the_method_with_it():
     assert after.parameters.keys() == method.parameters.keys()
     for name, value in method.parameters.items():
         torch.testing.assert_close(after.parameters[name], value)
-
-
-@pytest.mark.parametrize(
-    ("error", "options", "message"),
-    [
-        (UnknownMethod, {"method": "FSVVI"}, "did you mean 'FSVI'"),
-        (UnknownPart, {"context": {"pionts": 3}}, "did you mean 'points'"),
-        (TypeError, {"contxt": {"points": 3}}, "did you mean 'context'"),
-        (TypeError, {"epoch": 3}, "did you mean 'epochs'"),
-        (ValueError, {"epochs": 1.5}, "epochs: expected int, found 1.5"),
-        (ValueError, {"batch_size": 0}, "batch_size: expected 1 or more, found 0"),
-        (UnknownPart, {"likelihood": "categorical"}, "likelihood: expected {'name': .*}, found 'categorical'"),
-        (UnknownPart, {"optimiser": "adam"}, "optimiser: expected {'name': .*}, found 'adam'"),
-        (TypeError, {"prior": "dirichlet"}, "as {'name': ...}, found str 'dirichlet'"),
-        (TypeError, {"class_weights": [1, 2, 3]}, "'class_weights': 'batch'"),
-        (TypeError, {"weight": torch.ones(3)}, "'class_weights': 'batch'"),
-        (TypeError, {"ignore_index": -1}, "leave points without a label out"),
-        (TypeError, {"method": "HMC", "optimiser": {"name": "adam"}}, "training 'hmc' has no optimiser"),
-        (ValueError, {"context": {"name": "images", "points": 3, "pool": "kmnist"}}, "draws from .'kmnist'."),
-        (NotSupported, {"method": "MC Dropout"}, "put nn.Dropout modules into"),
-    ],
-)
-def test_what_does_not_fit_is_named(error, options, message):
-    with pytest.raises(error, match=message):
-        fvi.fit(Perceptron, (table(12), labels(12)), **{"method": "FSVI", "progress": False, **options})
-
-
-@pytest.mark.parametrize(
-    ("error", "module", "points", "message"),
-    [
-        (TypeError, "resnet18", 12, "module: expected an nn.Module, or a function that makes one, found str"),
-        (ValueError, Perceptron, 0, "data: expected points, found none"),
-        (ValueError, Perceptron, 1, "data: expected two points or more, found 1"),
-    ],
-)
-def test_a_module_that_is_none_and_data_without_points_are_named(error, module, points, message):
-    with pytest.raises(error, match=message):
-        fvi.fit(module, (table(12)[:points], labels(12)[:points]), "MAP", **QUICK)
 
 
 def test_a_posterior_and_its_predictions_are_shown_in_a_line():

@@ -163,7 +163,7 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
     ("data", "error", "message"),
     [
         ([(table(4), labels(4), torch.ones(4))], TypeError, "found 3 of them; weights of points are not supported"),
-        ([{"x": table(4)}], TypeError, "expected a pair .x, y. or batches .x, y., found dict$"),
+        ([{"x": table(4)}], TypeError, "batches .x, y., found dict; give the DataLoader a collate_fn"),
         ((pd.DataFrame(np.ones((4, 2))), pd.Series([0, 1, 0, 1])), TypeError, r"found DataFrame; give x.to_numpy\(\)"),
         ((table(4), labels(3)), ValueError, "a target for each of 4 inputs, found 3$"),
         ((table(4) * torch.nan, labels(4)), ValueError, "expected finite inputs"),

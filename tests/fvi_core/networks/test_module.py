@@ -235,8 +235,8 @@ BAD = {
     "found tuple": (Broken(lambda m, x, f: (f(x), x)), table(3)),
     "forward.. fails at inputs .3, 7.: RuntimeError": (Perceptron(), torch.zeros(3, 7)),
     "expected two or more inputs": (Perceptron(), table(1)),
-    "head '': expected a trained nn.Linear with a bias inside": (nn.Linear(4, 3), table(3)),
-    "head '1': expected a trained nn.Linear": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3, bias=False)), table(3)),
+    "head '': expected an nn.Linear with a bias inside": (nn.Linear(4, 3), table(3)),
+    "head '1': expected an nn.Linear": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3, bias=False)), table(3)),
     "submodule '0': expected batch normalisation with": (
         nn.Sequential(nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 3)),
         table(3),

@@ -1,0 +1,82 @@
+"""Options, data and modules that fit and predict refuse, and what the messages say to do."""
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import fvi_core as fvi
+from fvi_core.families.base import NotSupported
+from fvi_core.fitting import FitFailed
+from fvi_core.methods import UnknownMethod
+from fvi_core.registry import UnknownPart
+from tests.fvi_core.networks.modules import Perceptron, table
+from tests.fvi_core.posteriors import QUICK, labels
+
+MINE = {"context": {"name": "images", "pool": "mine", "points": 2}}
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "message"),
+    [
+        (UnknownMethod, {"method": "FSVVI"}, "did you mean 'FSVI'"),
+        (UnknownPart, {"context": {"pionts": 3}}, "did you mean 'points'"),
+        (TypeError, {"contxt": {"points": 3}}, "did you mean 'context'"),
+        (TypeError, {"epoch": 3}, "did you mean 'epochs'"),
+        (ValueError, {"epochs": 1.5}, "epochs: expected int, found 1.5"),
+        (ValueError, {"batch_size": 0}, "batch_size: expected 1 or more, found 0"),
+        (UnknownPart, {"likelihood": "categorical"}, "likelihood: expected {'name': .*}, found 'categorical'"),
+        (UnknownPart, {"optimiser": "adam"}, "optimiser: expected {'name': .*}, found 'adam'"),
+        (TypeError, {"prior": "dirichlet"}, "as {'name': ...}, found str 'dirichlet'"),
+        (TypeError, {"class_weights": [1, 2, 3]}, "'class_weights': 'batch'"),
+        (TypeError, {"weight": torch.ones(3)}, "'class_weights': 'batch'"),
+        (TypeError, {"ignore_index": -1}, "leave points without a label out"),
+        (TypeError, {"method": "HMC", "optimiser": {"name": "adam"}}, "training 'hmc' has no optimiser"),
+        (ValueError, {"context": {"name": "images", "points": 3, "pool": "kmnist"}}, "draws from .'kmnist'."),
+        (NotSupported, {"method": "MC Dropout"}, "put nn.Dropout modules into"),
+        (TypeError, {"method": labels(12)}, "method: expected a name, found Tensor; data are one pair"),
+        (TypeError, {"device": "cuda"}, "module.to.device."),
+        (TypeError, {"early_stopping": 5}, "'early_stopping': {'patience': 10}"),
+        (TypeError, {"method": "laplace", "epochs": 3}, "'laplace' trains nothing: leave out epochs"),
+        (UnknownPart, {"method": "MFVI", "context": {"points": 3}}, "context: the method has none, so .'points'."),
+        (UnknownPart, {"context": {"name": "grid"}}, "context 'grid': expected the hyper-parameter '"),
+        (UnknownPart, {"weight": {"scale": 2.0}}, "weight has no hyper-parameter 'scale'; did you mean 'scaling'"),
+        (UnknownPart, {"training": {"early_stopping": 5}}, "early_stopping: expected a dict of .*'patience'., found 5"),
+        (UnknownPart, {"training": {"early_stopping": {"patiance": 5}}}, "did you mean 'patience'"),
+        (UnknownPart, {"training": {"early_stopping": {}}}, "expected the hyper-parameter 'patience', found none"),
+        (ValueError, {"training": {"early_stopping": {"patience": 5}}}, "found none: give fit.. validation data"),
+        (ValueError, {"contexts": {"mine": table(3)}}, "draws from .., found .'mine'.: say context="),
+        (ValueError, {**MINE, "contexts": {"mine": table(3)[:, :2]}}, "'mine': expected inputs .N, 4., found .3, 2."),
+        (ValueError, {"validation": (table(3)[:, :2], labels(3))}, "validation: expected inputs .N, 4., found .3, 2."),
+        (NotSupported, {"method": "FBNN", "epochs": 1}, "set samples, for example to 10"),
+        (FitFailed, {"method": "MAP (temperature)", "epochs": 1}, "found none: give fit.. validation data"),
+    ],
+)
+def test_what_does_not_fit_is_named(error, options, message):
+    with pytest.raises(error, match=message):
+        fvi.fit(Perceptron(), (table(12), labels(12)), **{"method": "FSVI", "progress": False, **options})
+
+
+@pytest.mark.parametrize(
+    ("error", "module", "points", "message"),
+    [
+        (TypeError, "resnet18", 12, "module: expected an nn.Module, or a function that makes one, found str"),
+        (ValueError, Perceptron, 0, "data: expected points, found none"),
+        (ValueError, Perceptron, 1, "data: expected two points or more, found 1"),
+    ],
+)
+def test_a_module_that_is_none_and_data_without_points_are_named(error, module, points, message):
+    with pytest.raises(error, match=message):
+        fvi.fit(module, (table(12)[:points], labels(12)[:points]), "MAP", **QUICK)
+
+
+def test_a_module_whose_head_is_frozen_is_named():
+    frozen = Perceptron().requires_grad_(False)
+    with pytest.raises(fvi.UnfitModule, match="is frozen, and no method can change it: set its requires_grad_"):
+        fvi.fit(frozen, (table(12), labels(12)), "laplace")
+
+
+def test_predict_takes_no_loader():
+    x, y = table(12), labels(12)
+    posterior = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
+    with pytest.raises(TypeError, match="found DataLoader; predict each batch of a loader by itself"):
+        posterior.predict(DataLoader(TensorDataset(x, y), 4))
