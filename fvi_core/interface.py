@@ -135,8 +135,8 @@ def fit(
         raise ValueError(f"data: expected two points or more, found {len(x)}")
     network = ModuleNetwork(module, x[:3], head=head)
     given = likelihood or own.get("likelihood")
-    named = LIKELIHOODS.build(given).name if given else None
-    targets = Targets.of(y, network.n_outputs, named, not trained_already)
+    built = LIKELIHOODS.build(given) if given else None
+    targets = Targets.of(y, network.n_outputs, built, not trained_already)
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network.module, method, chosen["family"], parts)

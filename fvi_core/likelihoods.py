@@ -82,8 +82,16 @@ class Likelihood:
         )
 
     def noise_std(self, params: Params) -> Tensor | None:
-        """Return the standard deviation ``[R]`` of Gaussian noise in a target, or None."""
+        """Return the standard deviation ``[R]`` of a target given the function; None for labels.
+
+        Predictions of a regression need it, and its metrics take the noise for Gaussian.
+        """
         return None
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether targets are numbers with noise (a regression) rather than labels."""
+        return type(self).noise_std is not Likelihood.noise_std
 
     def joined(self, params: Params) -> Params:
         """Join parameters ``[R, M]`` of independently trained members to ``[R]``."""

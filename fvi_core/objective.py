@@ -251,6 +251,7 @@ class Model:
                 sample_context = functions.next_context
             values = functions(x)
             log_likelihood = self._sampled_term(likelihood_parameters, values, y)
+        _check_replicas(f"likelihood {self.likelihood.name!r}", log_likelihood, len(x))
         if self.divergence is None:
             return -log_likelihood
         prior = cast(Prior, self.prior)  # None if the divergence needs no prior
@@ -271,4 +272,14 @@ class Model:
             marginals,
         )
         divergence = self.divergence(step)
+        _check_replicas(f"divergence {self.divergence.name!r}", divergence, len(x))
         return self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence - log_likelihood
+
+
+def _check_replicas(part: str, value: Tensor, replicas: int) -> None:
+    """Raise ValueError for a term of another shape than ``[R]``, which would be broadcast or fail elsewhere."""
+    if value.shape != (replicas,):
+        raise ValueError(
+            f"{part}: expected a term of the objective [R], one number for each of {replicas} replicas, found shape "
+            f"{list(value.shape)}: sum or average over the other axes"
+        )

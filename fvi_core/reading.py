@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 
 from fvi_core.data import TrainingData
 from fvi_core.families.base import NotSupported
+from fvi_core.likelihoods import Likelihood
 from fvi_core.random import seed_from
 
 Data = Any
@@ -59,7 +60,7 @@ class Targets:
         return y.long()
 
     @classmethod
-    def of(cls, y: Any, outputs: int, likelihood: str | None, standardise: bool) -> Targets:
+    def of(cls, y: Any, outputs: int, likelihood: Likelihood | None, standardise: bool) -> Targets:
         """Return the encoding of training targets y for a module with so many outputs. Raises ValueError where it is
         not clear whether they are labels, unless a ``likelihood`` says so.
         """
@@ -71,7 +72,7 @@ class Targets:
                 )
             return cls(True, classes)
         held = _tensor(y, None)
-        regression = held.is_floating_point() if likelihood is None else "gaussian" in likelihood
+        regression = held.is_floating_point() if likelihood is None else likelihood.has_noise
         if not held.is_floating_point() and not regression:
             if outputs == 1:
                 raise ValueError(
@@ -89,8 +90,11 @@ class Targets:
                 f"targets are floating-point numbers [N], the module has {outputs} outputs: give labels (y.long()), or "
                 "a module with one output for a regression"
             )
-        if not regression:
-            raise ValueError(f"likelihood {likelihood!r} is for labels: expected whole numbers, found {held.dtype}")
+        if likelihood is not None and not regression:
+            raise ValueError(
+                f"likelihood {likelihood.name!r} has no noise_std(), so is for labels: expected whole numbers, found "
+                f"{held.dtype}"
+            )
         rows = held.reshape(len(held), -1).double()
         if not standardise:
             return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1])

@@ -16,6 +16,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 import fvi_core as fvi
 from fvi_core import blocks, telling
 from fvi_core.families.base import NotSupported
+from fvi_core.likelihoods import Gaussian
+from fvi_core.registry import LIKELIHOODS
 from fvi_core.telling import counted
 from tests.fvi_core.networks.modules import KINDS, Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
@@ -104,6 +106,18 @@ def test_scores_do_not_depend_on_where_the_targets_are():
     x, y = line()[0], line()[1].double()
     near, far = (fvi.fit(regressor(), (x, y + shift), "MAP", **QUICK).score(x, y + shift) for shift in (0, 1.7e9))
     assert far == pytest.approx(near, rel=1e-4)
+
+
+def test_a_likelihood_with_noise_is_of_a_regression_whatever_its_name(monkeypatch):
+    class Laplacian(Gaussian):
+        name = "heavy"
+
+        def log_prob(self, params, f, y):
+            return torch.distributions.Laplace(f[..., 0], self.noise_std(params) / 2**0.5).log_prob(y[:, None])
+
+    monkeypatch.setitem(LIKELIHOODS.classes, "heavy", Laplacian)
+    (x, y), own = line(), {"name": "heavy", "learned": False}
+    assert fvi.fit(regressor, (x, y), "MAP", **QUICK, likelihood=own).score(x, y)["rmse"] > 0
 
 
 def test_vectors_of_targets_have_units_of_their_own():

@@ -8,9 +8,9 @@ import fvi_core as fvi
 from fvi_core.families.base import NotSupported
 from fvi_core.fitting import FitFailed
 from fvi_core.methods import UnknownMethod
-from fvi_core.registry import UnknownPart
+from fvi_core.registry import REGISTRIES, UnknownPart
 from tests.fvi_core.networks.modules import Perceptron, table
-from tests.fvi_core.posteriors import QUICK, labels
+from tests.fvi_core.posteriors import QUICK, labels, line, regressor
 
 MINE = {"context": {"name": "images", "pool": "mine", "points": 2}}
 
@@ -80,3 +80,13 @@ def test_predict_takes_no_loader():
     posterior = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
     with pytest.raises(TypeError, match="found DataLoader; predict each batch of a loader by itself"):
         posterior.predict(DataLoader(TensorDataset(x, y), 4))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "method"), [("likelihood", "gaussian", "data_term"), ("divergence", "weight_kl", "__call__")]
+)
+def test_a_part_that_returns_too_many_numbers_is_named(kind, name, method, monkeypatch):
+    many = torch.zeros(1, 3, requires_grad=True)
+    monkeypatch.setattr(REGISTRIES[kind].classes[name], method, lambda *args: many)
+    with pytest.raises(ValueError, match=f"{kind} '{name}': expected a term of the objective .R., one number for each"):
+        fvi.fit(regressor, line(), "MFVI", **QUICK)
