@@ -234,8 +234,10 @@ def build(suite: Suite) -> Callable[..., None]:
     @app.command()
     def explain(
         table: TableArgument,
-        row: Annotated[str, typer.Argument(help="label or method of a row")],
-        column: Annotated[str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse'")],
+        row: Annotated[str, typer.Argument(help="label or method of a row (none: list the rows)")] = "",
+        column: Annotated[
+            str, typer.Argument(help="label of a column, or data set and metric, as 'boston rmse' (none: list them)")
+        ] = "",
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
         also: AlsoOption = None,
@@ -249,7 +251,12 @@ def build(suite: Suite) -> Callable[..., None]:
             (found,) = begin.with_rows(table, also, suite)
         except KeyError:  # part of a name, or a wrong name
             names = {name: name for name in suite.table_names()}
-            again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
+            again = which.pick(
+                "table",
+                table,
+                names,
+                lambda one: hints.benchmarks("explain", one, *filter(None, (row, column)), *given),
+            )
             (found,) = begin.with_rows(again, also, suite)
         print(inspection.cell_text(found, row, column, protocol, begin.parse_seeds(seeds), results, state, suite))
 

@@ -14,10 +14,13 @@ MOST = 20  # most commands in a message
 
 
 def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], str], of: str = "") -> T:
-    """Return the only meaning of a name, of a part of one, or of some of its words.
+    """Return the only meaning of a name, of a part of one, or of some of its words; without a name, list all.
 
     ``command`` returns the command with another name. Raises UnknownName and UsageError, with commands to copy.
     """
+    if not name:
+        labels = _once(known, known)
+        raise UsageError(f"no {kind}{of} was chosen: choose one\n{_listed(labels, len(labels), command)}")
     words = name.lower().split()
     found = (
         [label for label in known if label.lower() == name.lower()]

@@ -204,6 +204,14 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch, where):
         assert words in told and say(*shlex.split(words)[1:], folders=False)[0] == 0
 
 
+def test_explain_lists_rows_and_columns(say, where):
+    status, told = say("explain", "fake")
+    assert status == 2 and "no row of table fake was chosen: choose one\n" in told
+    assert f"benchmarks explain fake MAP {where}\n" in told
+    status, told = say("explain", "fake", "MAP")
+    assert status == 2 and f"benchmarks explain fake MAP accuracy {where}\n" in told
+
+
 def test_explain_an_ambiguous_row(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
     rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP") for how in ("wide", "deep")]
