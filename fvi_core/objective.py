@@ -224,8 +224,11 @@ class Model:
 
         def sample_context() -> Tensor:
             nonlocal context_size
-            # None fails here: the divergence needs a context and the method has none.
-            context = cast(Context, self.context)(source, streams["context"])
+            if self.context is None:
+                raise NotSupported(
+                    f"divergence {self.divergence.name!r} needs a context, and the method has none: add one"
+                )  # type: ignore[union-attr]
+            context = self.context(source, streams["context"])
             context_size = context.shape[1]
             return context
 

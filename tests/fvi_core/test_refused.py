@@ -47,6 +47,11 @@ MINE = {"context": {"name": "images", "pool": "mine", "points": 2}}
         (ValueError, {"contexts": {"mine": table(3)}}, "draws from .., found .'mine'.: say context="),
         (ValueError, {**MINE, "contexts": {"mine": table(3)[:, :2]}}, "'mine': expected inputs .N, 4., found .3, 2."),
         (ValueError, {"validation": (table(3)[:, :2], labels(3))}, "validation: expected inputs .N, 4., found .3, 2."),
+        (
+            NotSupported,
+            {"method": "MFVI", "divergence": {"name": "gaussian_kl"}},
+            "needs a context, and the method has",
+        ),
         (NotSupported, {"method": "FBNN", "epochs": 1}, "set samples, for example to 10"),
         (FitFailed, {"method": "MAP (temperature)", "epochs": 1}, "found none: give fit.. validation data"),
     ],
