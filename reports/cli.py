@@ -23,10 +23,11 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.absent import lacking
 from benchmarks.sweep.begin import beyond, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
+from benchmarks.tables.external import with_rows_brought
 from reports import interface
 from reports.aggregate import TableResult
 from reports.choice import WHOLE, Choice, page_size
-from reports.records import Records, with_rows_brought
+from reports.records import Records
 
 HELP = (
     "Print tables, draw figures and count reproduced cells, from the records in results/, without training. "
@@ -123,7 +124,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         records = Records(results, state)
         problems: list[str] = []
-        for found in with_rows_brought([suite.table(name) for name in suite.table_names()], suite, records):
+        for found in with_rows_brought([suite.table(name) for name in suite.table_names()], suite, records.store):
             if protocol is None or protocol in found.protocols:
                 result = interface.result(found, protocol, seeds, records)
                 for line in beyond([found], result.protocol, seeds):

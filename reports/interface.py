@@ -15,6 +15,7 @@ from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, parse_seeds, with_rows
 from benchmarks.sweep.runner import RESULTS, STATE
+from benchmarks.tables.external import with_rows_brought
 from reports import tables, terminal
 from reports.aggregate import CellResult, TableResult
 from reports.aggregate import aggregate as aggregate_table
@@ -24,7 +25,7 @@ from reports.coverage import coverage as count_coverage
 from reports.findings import words
 from reports.findings.page import of_book
 from reports.page.book import Book
-from reports.records import Records, recorded, with_rows_brought
+from reports.records import Records, recorded
 
 if TYPE_CHECKING:
     import pandas
@@ -134,7 +135,7 @@ def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:
     """Return a table with rows for more methods, and for external predictions. Raises UnknownName and NoRecipe."""
-    (found,) = with_rows_brought(with_rows(name, also, suite), suite, known)
+    (found,) = with_rows_brought(with_rows(name, also, suite), suite, known.store)
     return found
 
 

@@ -19,10 +19,8 @@ from benchmarks.records.rows import Cell, Rows
 from benchmarks.records.store import Store
 from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
-from benchmarks.suite import Suite
 from benchmarks.sweep.plan import recorded_datasets, recorded_protocol
 from benchmarks.sweep.progress import brief
-from benchmarks.tables import external
 
 G = TypeVar("G", bound=Sequence[str])
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
@@ -210,14 +208,6 @@ def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Rec
             substituted = recorded_datasets(table, shown, known.of_other_files(lacking).has) - own
             return shown, known.of_other_files(lacking) if substituted else known
     return asked or table.default_protocol, known
-
-
-def with_rows_brought(tables: list[Any], suite: Suite, records: Records) -> list[Any]:
-    """Return the tables with an extra row for every method with external predictions."""
-    every = map(suite.table, suite.table_names())  # the catalogue of methods would load torch
-    own = {row.method for table in every for row in table.rows if row.method}
-    configs = external.recorded(records.store, own)
-    return [external.with_brought(table, configs) for table in tables] if configs else tables
 
 
 def plain(words: str, length: int = 400) -> str:

@@ -10,6 +10,7 @@ from benchmarks.records.config import BROUGHT, OPTIONAL, PARTS, fixed, is_brough
 from benchmarks.records.form import RecordError, slug
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
+from benchmarks.suite import Suite
 from benchmarks.tables.spec import Row, Table
 
 MARK = "predictions brought"
@@ -51,6 +52,14 @@ def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
             if is_brought(config):
                 found.append(fixed(config))
     return found
+
+
+def with_rows_brought(tables: list[Any], suite: Suite, store: Store) -> list[Any]:
+    """Return the tables with an extra row for every method with external predictions."""
+    every = map(suite.table, suite.table_names())  # the catalogue of methods would load torch
+    own = {row.method for table in every for row in table.rows if row.method}
+    configs = recorded(store, own)
+    return [with_brought(table, configs) for table in tables] if configs else tables
 
 
 def with_brought(table: Table, configs: list[RunConfig]) -> Table:

@@ -11,10 +11,11 @@ from benchmarks.records import published
 from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
+from benchmarks.tables.external import with_rows_brought
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.causes import Cause, shown
 from reports.layout import ShownColumn, columns_of
-from reports.records import Records, recorded, with_rows_brought
+from reports.records import Records, recorded
 
 STATUSES = {
     "reproduced": "reproduced: a test tells no difference",
@@ -124,7 +125,9 @@ class Book:
     def sheets(self) -> dict[str, list[Sheet]]:
         """For each table, its default protocol and the ones with records; the one that other forms show comes first."""
         found: dict[str, list[Sheet]] = {}
-        for table in with_rows_brought(list(map(self.suite.table, self.suite.table_names())), self.suite, self.records):
+        for table in with_rows_brought(
+            list(map(self.suite.table, self.suite.table_names())), self.suite, self.records.store
+        ):
             always = recorded(table, None, self.records)[0], table.default_protocol
             every = [Sheet(self.result(table, name)) for name in dict.fromkeys((*always, *table.protocols))]
             found[table.name] = [sheet for sheet in every if sheet.protocol in always or sheet.filled]

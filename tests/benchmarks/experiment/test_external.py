@@ -120,6 +120,10 @@ def test_from_the_command_line_to_the_printed_table(tmp_path: Path, capsys: pyte
     out = ["--out", str(tmp_path / "out"), "--state", str(tmp_path / "state")]
     table = run(reports.cli.build, "table", "digits", *out)
     assert re.search(r"^Mine \(predictions brought\) .*\(1/5\)", table, re.MULTILINE)
+    told = run(cli.build, "explain", "digits", "Mine", "NLL")
+    assert "n = 1), 5 runs planned" in told and "sources: predictions=" in told and "network: " not in told
+    again = "benchmarks score digits --protocol paper --method Mine FILE.npz --results"
+    assert again in told and "benchmarks run" not in told
 
 
 def test_what_screens_patients_has_every_metric_that_its_table_shows(tmp_path: Path) -> None:
