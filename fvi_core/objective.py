@@ -225,9 +225,8 @@ class Model:
         def sample_context() -> Tensor:
             nonlocal context_size
             if self.context is None:
-                raise NotSupported(
-                    f"divergence {self.divergence.name!r} needs a context, and the method has none: add one"
-                )  # type: ignore[union-attr]
+                divergence = cast(Divergence, self.divergence).name
+                raise NotSupported(f"divergence {divergence!r} needs a context, and the method has none: add one")
             context = self.context(source, streams["context"])
             context_size = context.shape[1]
             return context
