@@ -12,8 +12,9 @@ from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Claims
 from benchmarks.sweep import hints
 from benchmarks.sweep.estimate import Estimate
+from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, RunGroup, RunOutcome
-from benchmarks.sweep.progress import Display, Forecast
+from benchmarks.sweep.progress import Display
 from benchmarks.sweep.work import work
 from benchmarks.sweep.workers import Workers
 

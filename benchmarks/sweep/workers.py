@@ -29,18 +29,21 @@ from benchmarks.sweep.work import settle, work
 GRACE = 10.0  # seconds that a stopped worker has to release its claims
 SAVE = signal.SIGUSR2  # signal that clusters send before a time limit: save a checkpoint, then end
 REPORT_EVERY = 0.5  # seconds between reports of one worker
+SILENCE = 10.0  # seconds without a message after which the last reports are repeated: the time left counts down
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 MOMENT = 0.5  # seconds by which a terminal's signal may reach one process later than another
 
 
 @dataclass(eq=False)
 class Worker:
-    """A spawned process, the parent's end of its pipe, its index among the workers, and its present run group."""
+    """A spawned process, the parent's end of its pipe, its index among the workers, its present run group, and the
+    last report of it."""
 
     process: SpawnProcess
     pipe: Connection
     slot: int
     group: RunGroup | None = None
+    last: tuple[Any, ...] = ()
 
 
 class Workers:
@@ -70,7 +73,11 @@ class Workers:
             while self.workers:
                 owner: dict[Any, Worker] = {w.pipe: w for w in self.workers}
                 owner |= {w.process.sentinel: w for w in self.workers}
-                for worker in dict.fromkeys(owner[ready] for ready in wait(list(owner))):
+                ready = wait(list(owner), SILENCE)
+                for worker in [] if ready else self.workers:
+                    if worker.group:
+                        report(worker.group, *worker.last)
+                for worker in dict.fromkeys(owner[each] for each in ready):
                     try:
                         if not worker.pipe.poll():
                             raise EOFError  # dead, though a child process still holds the pipe open
@@ -92,6 +99,7 @@ class Workers:
                     heard.add(worker.slot)
                     worker.group = todo[place] if len(message) == 2 else None
                     if worker.group:
+                        worker.last = tuple(message)
                         report(worker.group, *message)
                     else:
                         yield todo[place], *message

@@ -16,8 +16,9 @@ from benchmarks import files
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Holder
 from benchmarks.sweep import progress, runner
+from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome
-from benchmarks.sweep.progress import Forecast, duration
+from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm import jobs, queue, snapshot
 from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX
 from benchmarks.sweep.slurm.options import Options

@@ -17,8 +17,8 @@ from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.state.failures import Failures
 from benchmarks.sweep import progress
+from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import RunOutcome, make_plan
-from benchmarks.sweep.progress import Forecast
 from reports.records import Records
 from tests.benchmarks import fakes
 

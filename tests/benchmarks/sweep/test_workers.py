@@ -303,6 +303,19 @@ def test_closing_stops_a_running_group_and_gives_up_its_claim(folders):
     assert Failures(folders[1]).keys() == [], "an interrupted run has not failed"
 
 
+def test_in_silence_the_last_report_is_repeated(folders, monkeypatch):
+    monkeypatch.setattr("benchmarks.sweep.workers.SILENCE", 0.05)
+    heard = []
+
+    def stop(*told):
+        heard.append(told[1:])
+        if told[1] and heard[-3:] == 3 * [told[1:]]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(Workers(1).outcomes(groups([fakes.config(do="wait")], folders), stop))
+
+
 def test_stopping_lets_workers_save_and_ends_those_that_do_not(folders):
     saves, waits, later = groups([fakes.config(0, do="save"), fakes.config(1, do="wait"), fakes.config(2)], folders)
     busy, processes = set(), {}
