@@ -283,7 +283,8 @@ def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig
 def recorded_datasets(table: Any, protocol: str, has: Callable[[RunConfig], bool]) -> set[str]:
     """Return the data sets on which any run of a table is recorded; has: whether a run is."""
     found: set[str] = set()
-    for _, dataset, runs in table.plans(protocol):
-        if dataset not in found and any(map(has, runs)):
-            found.add(dataset)
+    for config in table.runs(protocol):
+        name = config["dataset"]["name"]
+        if name not in found and has(config):
+            found.add(name)
     return found
