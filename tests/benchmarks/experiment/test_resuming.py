@@ -257,9 +257,10 @@ def test_a_part_of_a_stack_is_evaluated_alone(tmp_path, monkeypatch, every_epoch
     assert {path.name for path in left.folder.iterdir() if path.is_symlink()} == set(
         map(training_key, (cases[1], cases[3]))
     ) and file.exists()
-    epochs = []
-    found = execute([cases[3], cases[1]], state=state, report=lambda fraction, text: epochs.append(text))
-    assert facts(found, state) == [whole[3], whole[1]] and epochs == [], "training was over"
+    heard = []
+    found = execute([cases[3], cases[1]], state=state, report=lambda fraction, text: heard.append(text))
+    assert facts(found, state) == [whole[3], whole[1]]
+    assert heard == 2 * ["predictions at test: piece 1 of 1"], "training was over"
     left.clear(keys[1], keys[3])
     assert os.listdir(left.folder) == [".lock"]
 
@@ -287,8 +288,9 @@ def test_runs_of_different_stacks_go_on_each_from_its_own(tmp_path, every_epoch)
     found = execute([cases[i] for i in (2, 0, 4, 1)], state=tmp_path, report=lambda *told: heard.append(told))
     assert [numbers(outcome) for outcome in found] == [whole[i] for i in (2, 0, 4, 1)]
     assert [outcome.provenance["stack"] for outcome in found] == [2, 2, 1, 2]
-    assert [text.split(",")[0] for _, text in heard] == [f"epoch {epoch}/3" for epoch in (3, 2, 3, 1, 2, 3)]
-    assert [round(9 * fraction) for fraction, _ in heard] == [3, 5, 6, 7, 8, 9]
+    trained = [told for told in heard if not told[1].startswith("predictions at test")]
+    assert [text.split(",")[0] for _, text in trained] == [f"epoch {epoch}/3" for epoch in (3, 2, 3, 1, 2, 3)]
+    assert [round(9 * fraction) for fraction, _ in trained] == [3, 5, 6, 7, 8, 9] and len(heard) == 6 + 4
     assert {outcome.provenance.get("resumed") for outcome in found} == {1, None}
 
 
