@@ -112,7 +112,8 @@ def gaussian_kl_weights(
     name a number or tensor that broadcasts. Posterior variances are given by their logarithm (log_var = 2 log std).
     """
     if not log_var:
-        return torch.zeros(())
+        point = next(iter(mean.values()))
+        return point.new_zeros(len(point))
     if isinstance(prior_mean, Mapping) or isinstance(prior_var, Mapping):
         means, variances = (
             at if isinstance(at, Mapping) else dict.fromkeys(log_var, at) for at in (prior_mean, prior_var)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fvi_core.families.base import Family, Functions, buffers_of, random_layers
+from fvi_core.families.base import Family, Functions, NotSupported, buffers_of, random_layers
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.networks import BatchNorm, Conv2d, Network, Opaque, Parameters, ParametricLayer
 from fvi_core.random import Streams
@@ -42,8 +42,12 @@ class Rank1(Family):
         return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm | Opaque)]
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        parameters = network.init(streams)
-        for layer in self.scaled(network):
+        parameters, scaled = network.init(streams), self.scaled(network)
+        if not scaled:
+            raise NotSupported(
+                f"family {self.name!r}: no linear or convolutional layer has factors with layers {self.layers!r}"
+            )
+        for layer in scaled:
             for side in SIDES:
                 shape = (len(streams), self.size, getattr(layer, side))
                 mean = torch.ones(shape, dtype=streams.dtype, device=streams.device)

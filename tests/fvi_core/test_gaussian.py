@@ -172,6 +172,10 @@ def test_weights_kl_sums_over_all_tensors_of_a_replica(per_name):
     torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
 
 
+def test_kl_of_points_is_zero_for_every_replica():
+    assert torch.equal(gaussian_kl_weights({"w": torch.ones(3, 2)}, {}), torch.zeros(3))
+
+
 @pytest.mark.parametrize("outputs", [(), (3,)])
 @pytest.mark.parametrize("shared", [False, True])
 def test_replicas_together_are_bitwise_the_same_as_alone(outputs, shared):

@@ -11,6 +11,7 @@ from tests.fvi_core.networks.modules import KINDS
 REFUSED = {
     "GP": "needs Gaussian noise, which likelihood 'categorical' has not",
     "DUQ": "inputs are whole numbers",
+    **dict.fromkeys(("Rank1", "Rank1 Ensemble", "Rank1 fVI"), "no linear or convolutional layer has factors"),
     "VOGN": "needs linear and convolutional layers, found Opaque",
 }
 OPTIONS = {
