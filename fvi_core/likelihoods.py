@@ -215,7 +215,7 @@ class ResidualGaussian(Gaussian):
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         """Return the negative training error, ``[R]``."""
-        y = y if y.dim() == 3 else y.unsqueeze(-1)
+        y = _as_vectors(y)
         squares = (y.unsqueeze(1) - _vector(f, y)).square().mean((1, 2, 3))
         return -(squares.sqrt() if self.error == "root_mean_square" else squares)
 
@@ -224,7 +224,7 @@ class ResidualGaussian(Gaussian):
 
         It is at least ``min_std + 1e-6``.
         """
-        y = y if y.dim() == 3 else y.unsqueeze(-1)
+        y = _as_vectors(y)
         mean = torch.cat([_vector(f, y).mean(1) for f in values], dim=1)
         residual = (y - mean).square().mean((1, 2)).sqrt()
         above = (residual - self.min_std).clamp_min(1e-6)
@@ -359,6 +359,10 @@ def _single(values: Tensor) -> Tensor:
     if values.shape[-1] != 1:
         raise ValueError(f"likelihood 'gaussian': expected one output, found shape {tuple(values.shape)}")
     return values.squeeze(-1)
+
+
+def _as_vectors(y: Tensor) -> Tensor:
+    return y if y.dim() == 3 else y.unsqueeze(-1)
 
 
 def _vector(values: Tensor, y: Tensor) -> Tensor:

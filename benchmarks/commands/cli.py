@@ -251,12 +251,7 @@ def build(suite: Suite) -> Callable[..., None]:
             (found,) = begin.with_rows(table, also, suite)
         except KeyError:  # part of a name, or a wrong name
             names = {name: name for name in suite.table_names()}
-            again = which.pick(
-                "table",
-                table,
-                names,
-                lambda one: hints.benchmarks("explain", one, *filter(None, (row, column)), *given),
-            )
+            again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
             (found,) = begin.with_rows(again, also, suite)
         print(inspection.cell_text(found, row, column, protocol, begin.parse_seeds(seeds), results, state, suite))
 

@@ -187,7 +187,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     (table,) = with_rows_brought([table], suite, Store(results))
 
     def command(row: str, column: str) -> str:
-        return hints.benchmarks("explain", table.name, *filter(None, (row, column)), *given)
+        return hints.benchmarks("explain", table.name, row, column, *given)
 
     of = f" of table {table.name}"
     row = pick("row", row_name, _row_names(table), lambda name: command(name, column_name), of)

@@ -133,8 +133,9 @@ def predict(
     functions = model.functions(parameters, samples, streams)
     device = next(iter(parameters.values())).device
     rows = rows_at_once(model.network, samples, device) if model.family.pointwise else len(x)
-    pieces = counted(f"predictions at {what}: piece", x.split(rows), [len(piece) for piece in x.split(rows)])
-    values = [functions(prepare(piece).unsqueeze(0))[0] for piece in pieces]
+    pieces = x.split(rows)
+    reported = counted(f"predictions at {what}: piece", pieces, list(map(len, pieces)))
+    values = [functions(prepare(piece).unsqueeze(0))[0] for piece in reported]
     marginals = model.marginals(parameters, prepare(x).unsqueeze(0)) if model.likelihood.has_closed_form else None
     return torch.cat(values, dim=1), None if marginals is None else tuple(m[0].double() for m in marginals)
 

@@ -18,8 +18,8 @@ BEGUN = 0.01  # fraction of a group's work below which its progress is not extra
 
 @dataclass
 class Running:
-    """Run group in training: its start, the finished fraction, when it was reached and by what step, and what it
-    does."""
+    """Run group in training: its start, the finished fraction, when it was reached and by what step (0 for the first,
+    which holds the start-up or a checkpoint), and what it does."""
 
     group: RunGroup
     since: float
@@ -61,7 +61,8 @@ class Forecast:
         self.over.discard(group.keys)  # another sweep may have given it up
         running = self.running.setdefault(group.keys, Running(group, now, now))
         if fraction != running.fraction:
-            running.fraction, running.step, running.at = fraction, fraction - running.fraction, now
+            running.step = fraction - running.fraction if running.fraction else 0.0
+            running.fraction, running.at = fraction, now
         running.text = text
 
     def end(self, group: RunGroup, trained: bool, now: float) -> None:
@@ -81,7 +82,7 @@ class Forecast:
     def _made_by(self, keys: tuple[str, ...], now: float) -> float:
         """Fraction made by now if the pace since the last report was kept, up to one step more than reported."""
         made, running = self._made(keys), self.running.get(keys)
-        if not made or running is None or running.at == running.since:
+        if running is None or not made or running.step <= 0:
             return made
         step = running.step / (self._end(keys) - self.saved.get(keys, 0.0))
         return min(1.0, made + min(step, made * (now - running.at) / (running.at - running.since)))

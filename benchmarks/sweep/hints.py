@@ -21,8 +21,8 @@ def again() -> str:
 
 
 def benchmarks(*words: str) -> str:
-    """Return a command of this command line, with the present interpreter."""
-    return module("benchmarks", *words)
+    """Return a command of this command line, with the present interpreter; empty words are left out."""
+    return module("benchmarks", *filter(None, words))
 
 
 def module(name: str, *words: str) -> str:

@@ -39,12 +39,18 @@ def test_what_runs_take_corrects_those_of_their_kind_and_all_together_the_others
     found.end(slow, True, 30.0)
     assert found.left(30.0) == 3 * 10.0 + 3 * 100.0
     found.report(other, 0.0, 30.0)
-    found.report(other, 0.4, 70.0)
     found.report(other, 0.5, 80.0)
     assert found.left(80.0) == 3 * 10.0 + 50.0, "the other is as fast as it was thought"
-    assert found.left(88.0) == pytest.approx(3 * 10.0 + 42.0), "and goes on between two reports"
     found.report(other, 0.5, 130.0)
-    assert found.left(130.0) == pytest.approx(3 * 10.0 + 40.0 * 100 / 60), "after another step it should have reported"
+    assert found.left(130.0) == 3 * 10.0 + 100.0, "and now it is not"
+
+
+def test_between_two_reports_the_pace_is_kept_for_one_step():
+    found = forecast([(group(), 100.0)])
+    for fraction in (0.0, 0.4, 0.5):
+        found.report(group(), fraction, 100 * fraction)
+    assert found.left(58.0) == pytest.approx(42.0)
+    assert found.left(100.0) == pytest.approx(40.0 * 100 / 60), "after a step more it should have reported"
 
 
 def test_workers_share_what_is_left_but_not_a_single_run():
