@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, cast
@@ -22,10 +23,13 @@ from fvi_core.precision import PRECISIONS
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, checked, later, nested
 from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams
+from fvi_core.telling import tell
 from fvi_core.triangular import Factorisation, first_cause, watched
 
 __all__ = ["DTYPES", "EarlyStopping", "ReplicaResult", "Trainer", "Training", "TrainingData"]
 
+LONG = 5.0
+"""Seconds of an epoch after which its steps are reported too."""
 VALIDATION_IMAGES = 500
 """Validation images looked at together: a convolutional network's activations at all of them need not fit in memory."""
 
@@ -182,8 +186,10 @@ class Trainer(Stack):
 
     def advance(self) -> Tensor:
         now, losses, counts = self.now, list[Tensor](), list[int]()
-        take_step, before = self._stepper(), self.epoch * self.steps
+        take_step, before, begun = self._stepper(), self.epoch * self.steps, time.monotonic()
         for step, (batch, count) in enumerate(self._batches()):
+            if step % -(-self.steps // 100) == 0 and time.monotonic() - begun > LONG:
+                tell(f"{self.unit} {self.epoch + 1}/{self.epochs}, step {step + 1} of {self.steps}")
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             self.progress = (before + step + 1) / (self.epochs * self.steps)
             losses.append(take_step(batch))

@@ -2,8 +2,9 @@
 
 from types import SimpleNamespace
 
-from fvi_core import telling
+from fvi_core import telling, training
 from fvi_core.telling import counted, listening
+from tests.fvi_core import small
 from tests.fvi_core.fits.cases import model, parameters, training_data
 from tests.fvi_core.small import streams
 
@@ -37,3 +38,11 @@ def test_a_kronecker_fit_tells_of_batches_and_layers():
         made.after_training(parameters(made), training_data("mlp"), streams(1))
     layers = [f"decomposing factors of layer {k} of 3" for k in (1, 2, 3)]
     assert found == ["curvature, batch 1 of 1", *layers]
+
+
+def test_a_long_epoch_tells_of_its_steps(monkeypatch):
+    monkeypatch.setattr(training, "LONG", 0.0)
+    options, found = training.Training(2, 4, {"name": "adam", "lr": 1e-3}, dtype="float64"), list[str]()
+    with listening(found.append):
+        options.start(small.model({"family": {"name": "point"}}), small.training_data(1, 6), small.streams(1)).run()
+    assert found == [f"epoch {epoch}/2, step {step} of 2" for epoch in (1, 2) for step in (1, 2)]
