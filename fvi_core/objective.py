@@ -147,6 +147,10 @@ class Model:
         """Return the standard deviation ``[R]`` of Gaussian noise, or None."""
         return self.likelihood.noise_std(Held.of(parameters).likelihood)
 
+    def _refuse_unused_context(self, why: str) -> None:
+        if self.context is not None:
+            raise NotSupported(f"context {self.context.name!r} would not be used, as {why}: leave it out")
+
     def _context_in_same_pass(self, network: Network) -> Context | None:
         """Return the context if it is evaluated in one pass with the training batch, else None."""
         if self.divergence is None or self.context is None:
@@ -207,7 +211,8 @@ class Model:
         ``progress``: share of all training steps, including this one, which the divergence's weight may depend on.
         ``seen``: filled with the batch-normalisation statistics of the pass that computes the likelihood term.
 
-        Raises :class:`NotSupported` for a family with an evidence of its own where the batch is not all of the data.
+        Raises :class:`NotSupported` for a family with an evidence of its own where the batch is not all of the data,
+        and for a context at which nothing is compared.
         """
         buffers = only_buffers(parameters)
         parameters = {k: v for k, v in parameters.items() if k not in buffers}
@@ -219,6 +224,7 @@ class Model:
                     f"family {self.family.name!r} is trained by the evidence of all {n_train} training points at once, "
                     f"found a batch of {x.shape[1]}; set batch_size to at least {n_train}"
                 )
+            self._refuse_unused_context("the evidence needs none")
             return -evidence / n_train
         context_size = 0
 
@@ -255,6 +261,7 @@ class Model:
             log_likelihood = self._sampled_term(likelihood_parameters, values, y)
         _check_replicas(f"likelihood {self.likelihood.name!r}", log_likelihood, len(x))
         if self.divergence is None:
+            self._refuse_unused_context("the method has no divergence")
             return -log_likelihood
         prior = cast(Prior, self.prior)  # None if the divergence needs no prior
         step = Step(
@@ -274,6 +281,8 @@ class Model:
             marginals,
         )
         divergence = self.divergence(step)
+        if not context_size:
+            self._refuse_unused_context(f"divergence {self.divergence.name!r} compares no functions")
         _check_replicas(f"divergence {self.divergence.name!r}", divergence, len(x))
         return self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence - log_likelihood
 

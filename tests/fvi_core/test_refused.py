@@ -13,6 +13,7 @@ from tests.fvi_core.networks.modules import Perceptron, table
 from tests.fvi_core.posteriors import QUICK, labels, line, regressor
 
 MINE = {"context": {"name": "images", "pool": "mine", "points": 2}}
+USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,8 @@ MINE = {"context": {"name": "images", "pool": "mine", "points": 2}}
             {"method": "MFVI", "divergence": {"name": "gaussian_kl"}},
             "needs a context, and the method has",
         ),
+        (NotSupported, {"method": "MFVI", **USED}, "context 'images' would not be used, as divergence 'weight_kl'"),
+        (NotSupported, {"method": "Ensemble", **USED}, "would not be used, as the method has no divergence"),
         (NotSupported, {"method": "FBNN", "epochs": 1}, "set samples, for example to 10"),
         (FitFailed, {"method": "MAP (temperature)", "epochs": 1}, "found none: give fit.. validation data"),
     ],
