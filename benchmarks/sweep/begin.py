@@ -185,16 +185,19 @@ def choose(
     """Choose runs of tables: all, or some replicates, methods (or rows by label) and data sets; also: methods that get
     an extra row.
 
-    Says where a table has fewer replicates than requested, and which rows lack their data. Raises UsageError for seeds
-    that select nothing.
+    Says where a table has fewer replicates than requested, and which rows lack a plug-in or data. Raises UsageError for
+    seeds that select nothing, and where every row lacks something.
     """
     named, numbers = names(tables), parse_seeds(seeds)
     found = with_rows(named, also, suite)
     configs = [config for table in found for config in table.runs(protocol, numbers)]
+    absent = lacking(found, protocol)
+    if absent and not configs:
+        raise UsageError("\n".join(("no run is left:", *absent)))
     if numbers and not configs:
         text = seeds_text(seeds)
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
-    for line in (*beyond(found, protocol, seeds), *lacking(found, protocol)):
+    for line in (*beyond(found, protocol, seeds), *absent):
         say(line)
     metrics = merged(table.asked(protocol, numbers) for table in found)
     rows = merged(table.keys_of_rows(protocol, numbers) for table in found if methods)

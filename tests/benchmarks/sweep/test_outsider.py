@@ -138,6 +138,15 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
         )
 
 
+def test_a_table_whose_every_row_is_absent_is_no_empty_success(folder, say, monkeypatch):
+    (folder / "table.py").write_text(ONLY_A_TABLE.replace('"MAP", "Wide FSVI"', '"MAPP"'))
+    monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
+    with forgotten():
+        for options in ((), ("--seeds", "1")):
+            status, told = say("run", "two", *options)
+            assert status == 2 and "no run is left" in told and "no method 'MAPP'; did you mean 'MAP'" in told, told
+
+
 def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(folder, say, monkeypatch):
     (folder / "table.py").write_text(ONLY_A_TABLE)
     monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
