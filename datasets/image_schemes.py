@@ -93,6 +93,7 @@ SCHEMES: dict[str, dict[str, Scheme]] = {
     },
     "fashion_mnist": {
         "rudner2022": Scheme(_FASHION, ood=("mnist", "notmnist"), contexts=("kmnist",)),
+        "rudner2022-validation": Scheme(_FASHION, "random", ("mnist", "notmnist"), contexts=("kmnist",)),
         "rudner2021": Scheme(_FASHION, ood=("mnist",), contexts=("kmnist",)),
         "cinquin2024-pixelwise": _pixelwise("mnist"),
     },

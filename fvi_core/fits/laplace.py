@@ -99,6 +99,9 @@ class GaussianFit(Fit):
             own.append(self._of_replica(alone, fitting.of_replica(r)))
         return parameters | {PREFIX + name: torch.stack([each[name] for each in own]) for name in own[0]}
 
+    def numbers(self, own: Parameters) -> dict[str, float]:
+        return {CHOSEN: float(own[CHOSEN][0])}
+
     def _of_replica(self, parameters: Parameters, fitting: FitData) -> Tensors:
         family, likelihood, _ = Held.of(parameters)
         try:

@@ -262,6 +262,7 @@ FINGERPRINTS = {
     ("mnist", "cinquin2024-pixelwise"): "6d6bc47a4df3e447",
     ("mnist", "ovadia2019"): "d8bc7b65240ad923",
     ("fashion_mnist", "rudner2022"): "bd8a10ddf79fd9df",
+    ("fashion_mnist", "rudner2022-validation"): "a014d0b7879aaeb6",
     ("fashion_mnist", "rudner2021"): "5dddd25a38c75bf6",
     ("fashion_mnist", "cinquin2024-pixelwise"): "24d90d22e22e164c",
     ("kmnist", ""): None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+import datasets
 from benchmarks import tables
 from benchmarks.records.config import training_key
 from benchmarks.tables import Row, Table, cifar, fashion_mnist_readings
@@ -200,6 +201,18 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
     assert training_key(found[0]) == training_key(runs("rudner2022-1", label, "fashion_mnist", "paper")[0])
     assert [each["parts"][part][key] for each in found] == expected
     assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * 3
+
+
+def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_images() -> None:
+    own, held, *both = (
+        runs("rudner2022-1-laplace", ", ".join(("BNN-Laplace", *variant)), "fashion_mnist", "paper")[0]
+        for variant in ((), ("precision by validation",), *((f"precision {d}, in training too",) for d in (10, 100)))
+    )
+    assert training_key(own) == training_key(runs("rudner2022-1", "BNN-Laplace", "fashion_mnist", "paper")[0])
+    assert [each["parts"]["prior"]["variance"] for each in (own, held, *both)] == [1, 1, 1 / 10, 1 / 100]
+    assert [each["parts"]["fit"]["precision"] for each in both] == ["prior", "prior"]
+    assert held["parts"] == merge(own["parts"], {"fit": {"precision": "validation"}})
+    assert datasets.describe("fashion_mnist", held["dataset"]["scheme"]).n_train == 54_000
 
 
 @pytest.mark.parametrize("label", ["MAP", "MFVI", "MC Dropout", "Deep Ensemble"])

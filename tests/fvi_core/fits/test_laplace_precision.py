@@ -128,6 +128,7 @@ def test_the_precision_is_the_one_that_is_asked_for():
     tempered = model("mlp", spec(), weight={"factor": 0.1})
     fit = tempered.after_training(parameters(tempered), training_data("mlp"), small.streams(1))
     assert math.isclose(fit["fit/prior_precision"], 0.1 * DELTA), "what counts against the summed log-likelihood"
+    assert tempered.fit_numbers(fit) == {"prior_precision": pytest.approx(0.1 * DELTA)}, "it goes into the record"
 
 
 @pytest.mark.parametrize("changed", [{"weight": {"scaling": "batch"}}, {"divergence": None, "prior": None}])
