@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 
@@ -133,10 +134,12 @@ class GaussianFit(Fit):
         ends, losses = (math.log(self.low), math.log(self.high)), {}
         for step in range(self.steps):
             precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
-            own = {name: value.unsqueeze(0) for name, value in self.posterior.fitted(curvature, precision).items()}
-            loss = self._validation_loss(own, family, likelihood, fitting)
-            if not math.isnan(loss):
-                losses[precision] = loss
+            with contextlib.suppress(FitFailed):  # too small a precision; a larger one may do
+                fitted = self.posterior.fitted(curvature, precision)
+                own = {name: value.unsqueeze(0) for name, value in fitted.items()}
+                loss = self._validation_loss(own, family, likelihood, fitting)
+                if not math.isnan(loss):
+                    losses[precision] = loss
         if not losses:
             raise FitFailed(
                 f"no prior precision from {self.low:g} to {self.high:g} has a validation loss that is a number; choose "

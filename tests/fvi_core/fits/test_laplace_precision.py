@@ -196,6 +196,12 @@ def test_validation_passes_over_precisions_whose_draws_overflow():
             assert float(made.after_training(dead, train, small.streams(1))["fit/prior_precision"]) == 1
 
 
+def test_validation_passes_over_precisions_without_a_posterior():
+    made = model("cnn", spec(structure="full", precision="validation", low=1e-18, high=1.0, steps=2))
+    fit = made.after_training(parameters(made), training_data("cnn", validation=True), small.streams(1))
+    assert float(fit["fit/prior_precision"]) == 1
+
+
 def test_validation_needs_a_validation_subset():
     made = model("mlp", spec(precision="validation"))
     with pytest.raises(ValueError, match="the data set has no validation subset"):
