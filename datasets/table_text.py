@@ -88,8 +88,8 @@ class Table:
 
 def number(word: str, decimal: str | None) -> float | None:
     """Return the value of a word, or None if it is no number."""
-    if decimal == "," and "," in word:
-        return float(word.replace(",", ".")) if COMMA.fullmatch(word) else None
+    if decimal == ",":  # a point then separates thousands
+        word = word.replace(".", "_").replace(",", ".")
     try:
         return float(word) if "_" not in word else None
     except ValueError:

@@ -82,6 +82,13 @@ def test_what_cannot_be_known_is_refused_with_the_option_that_says_it(read, what
             read(text)
 
 
+def test_points_are_no_decimal_marks_beside_decimal_commas(read):
+    text = "a;y\n12.345;0,5\n900;1,5\n"
+    with pytest.raises(BadData, match="line 2, column 'a': expected a number, found '12.345'"):
+        read(text, decimal=",")
+    assert read(text.replace("12.345", "12345"), decimal=",")[0].tolist() == [[12345], [900]]
+
+
 FORMS = {
     "comma": "a,b,y\n1.5,2,3\n4,5.25,6\n",
     "semicolon": "a;b;y\n1.5;2;3\n4;5.25;6\n",
