@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from fvi_core.printing import message
 from fvi_core.spelling import nearest
 
-from .checks import DataNotFound, UnknownDataset
+from .checks import BadData, DataNotFound, UnknownDataset
 
 Folder = str | os.PathLike | None  # of the file cache; None: $FVI_DATA_CACHE
 CACHE_VARIABLE = "FVI_DATA_CACHE"
@@ -91,6 +91,16 @@ def _temporary(usual: Path) -> Path:
 def mirror_folders() -> list[Path]:
     folders = os.environ.get(MIRROR_VARIABLE, "").split(os.pathsep)
     return [Path(os.path.expanduser(folder)) for folder in folders if folder]
+
+
+def users_folder(variable: str) -> Path | None:
+    """Return the folder of a user's own data that an environment variable names, or None. Raises BadData for no folder:
+    the registered files would take the place of the user's.
+    """
+    named = os.environ.get(variable)
+    if named and not os.path.isdir(os.path.expanduser(named)):
+        raise BadData(f"{variable} is {named!r}: expected a folder of your data, found none; correct it or unset it")
+    return Path(os.path.expanduser(named)) if named else None
 
 
 def locate(name: str, root: Folder = None, download: bool = True) -> Path:

@@ -6,7 +6,6 @@ distinguish different arrays of one name.
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .checks import BadData, check_one_label_each, reading, stamped
-from .fetch import sha256
+from .fetch import sha256, users_folder
 from .npy import Header, array, member, read_header
 
 VARIABLE = "FVI_ARRAYS"
@@ -23,11 +22,13 @@ WRITE_AGAIN = "write it with numpy.savez"
 
 
 def find(name: str, subset: str) -> Path | None:
-    """Return the path of the user's arrays for a subset, or None; the file may turn out unreadable."""
-    folder = os.environ.get(VARIABLE)
-    if not folder:
+    """Return the path of the user's arrays for a subset, or None; the file may turn out unreadable. Raises BadData if
+    FVI_ARRAYS names no folder.
+    """
+    folder = users_folder(VARIABLE)
+    if folder is None:
         return None
-    path = Path(os.path.expanduser(folder)) / name / f"{subset}.npz"
+    path = folder / name / f"{subset}.npz"
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import os
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +45,9 @@ _WHERE = {
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the user's folder of a set, or None."""
-    root = os.environ.get(VARIABLE)
-    path = Path(os.path.expanduser(root)) / name if root else None
+    """Return the user's folder of a set, or None. Raises BadData if FVI_RETINOPATHY names no folder."""
+    root = fetch.users_folder(VARIABLE)
+    path = root / name if root else None
     return path if path and path.is_dir() else None
 
 

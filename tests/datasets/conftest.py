@@ -78,6 +78,7 @@ def write_fixture() -> Callable[[Path, str, bytes], Path]:
 @pytest.fixture
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, np.ndarray]]:
     """bring(name, subset, n) writes random arrays, and nothing else can be found."""
+    (tmp_path / "arrays").mkdir(exist_ok=True)
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / "arrays"))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")

@@ -15,6 +15,7 @@ import pytest
 
 import datasets
 from datasets import BadData, evaluation_content, fetch, training_content, user_arrays
+from datasets.fundus import sources
 from datasets.images import SOURCES, read_subset
 from tests.datasets.corrupting import as_npy
 from tests.datasets.image_files import SIZES, few, random_images, upstream
@@ -29,6 +30,7 @@ IMAGES = as_npy(np.arange(20 * 3072, dtype=np.uint8).reshape(20, *SHAPE))
 @pytest.fixture(autouse=True)
 def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are no files but those that a test writes."""
+    (tmp_path / "arrays").mkdir()
     monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / "arrays"))
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
@@ -115,9 +117,15 @@ def test_what_is_there_but_no_file_is_not_passed_over(tmp_path: Path, what: str)
             use()
 
 
-def test_the_folder_of_an_unknown_user_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(user_arrays.VARIABLE, "~nobody_of_this_name/arrays")
-    assert training_content("svhn") == {}
+@pytest.mark.parametrize("where", ["nowhere", "~nobody_of_this_name/arrays"])
+@pytest.mark.parametrize(("variable", "name"), [(user_arrays.VARIABLE, "svhn"), (sources.VARIABLE, "aptos")])
+def test_a_variable_that_names_no_folder_is_refused(
+    variable: str, name: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, where)
+    for use in (training_content, datasets.load):
+        with pytest.raises(BadData, match=f"{variable} is '{where}': expected a folder of your data, found none"):
+            use(name)
 
 
 def test_a_set_without_images_is_refused(tmp_path: Path, write: Callable) -> None:
