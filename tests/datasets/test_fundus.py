@@ -101,6 +101,14 @@ def test_both_eyes_of_a_patient_and_duplicates_are_in_one_part() -> None:
     graded.check_apart("here", together, part)
 
 
+def test_groups_of_each_worst_grade_are_parted_by_themselves() -> None:
+    patients, worst = np.repeat(np.arange(20), 2).astype(str), np.repeat([1, 4], 20)
+    grades = np.where(np.arange(40) % 2, worst, 0)  # the other eye is healthy
+    part = graded.parted(patients.tolist(), grades)
+    for grade in (1, 4):
+        assert [(part[worst == grade] == own).sum() for own in graded.PARTS] == [14, 2, 4]
+
+
 def test_eyes_of_one_patient_in_two_parts_are_refused(lay: Lay) -> None:
     files = eyepacs(official=True)
     moved = files.pop("eyepacs/test/21_right.jpeg")
@@ -254,7 +262,7 @@ def test_country_shift_scores_another_sets_images(lay: Lay, monkeypatch: pytest.
     assert np.array_equal(found.x, kept.images(source, 64)) and found.kind == "shift"
     assert found.y.tolist() == (source.grades >= 1).astype(int).tolist()
     monkeypatch.setattr(splits, "RETINAS_APTOS", 12)
-    assert len(split.evaluation("shift-aptos").x) == 12
+    assert np.array_equal(split.evaluation("shift-aptos").x, kept.images(sources.find("aptos"), 64)[:12])
     content = datasets.evaluation_content("eyepacs", "mild-64", ["test", "shift-aptos"])
     assert set(content) == {"eyepacs/images", "aptos/images"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import KFold, train_test_split
 
 import datasets
 from datasets import BadData, fetch, uci
@@ -95,6 +95,16 @@ def test_cross_validation_tests_every_row_once(name: str) -> None:
         rest = n - len(fold["test"])
         assert abs(len(fold["validation"]) - rest / 10) < 2
         assert abs(len(fold["test"]) - n / 5) < 1
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_folds_are_those_of_sklearn_and_each_draws_its_own_validation_rows(number: int) -> None:
+    order = np.random.RandomState(0).permutation(FACTS["yacht"][0])
+    rest, test = list(KFold(5).split(order))[number]
+    rows = uci.partition("yacht", number, "cinquin2024")
+    assert np.array_equal(rows["test"], order[test])
+    drawn = np.concatenate([rows["train"], rows["validation"]])
+    assert np.array_equal(drawn, np.random.RandomState(number).permutation(order[rest]))
 
 
 @pytest.fixture

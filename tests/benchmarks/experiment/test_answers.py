@@ -232,6 +232,20 @@ def test_noise_and_variance_at_the_ends_of_what_numbers_hold(tmp_path):
             brought(tmp_path, "regression", **arrays)
 
 
+def test_draws_of_a_gaussian_function_have_its_moments(tmp_path):
+    variance = np.linspace(4, 25, N)
+    samples = brought(tmp_path, "regression", mean=Y, variance=variance, noise_std=1.0).samples
+    assert samples.mean(0) == pytest.approx(Y, abs=4 * 5 / np.sqrt(answers.DRAWS))
+    assert (samples.var(0, ddof=1) / variance).mean() == pytest.approx(1, abs=0.1)
+
+
+def test_one_point_whose_probabilities_sum_to_more_is_refused(tmp_path):
+    p = np.full((N, C), 1 / C)
+    p[7] *= 1.01
+    with pytest.raises(Refused, match="a sum of 1 at every point, found .* sums from 1 to 1.01"):
+        brought(tmp_path, probabilities=p)
+
+
 def test_numbers_that_fit_the_targets_only_in_another_reading_are_refused(tmp_path):
     square = np.tile(Y, (N, 1)) + np.linspace(-0.1, 0.1, N)[:, None]
 

@@ -10,7 +10,7 @@ import datasets
 from benchmarks.errors import UsageError
 from benchmarks.experiment.assembly import ChangedData, build_data, build_model, load_split
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.prediction import predict
+from benchmarks.experiment.prediction import Predicted, measured, predict
 from benchmarks.experiment.trained import as_graphs, device_of
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import InvalidConfig, run_key
@@ -130,6 +130,14 @@ def test_regression_metrics_are_those_of_the_predictions(tmp_path):
     log = -0.5 * np.log(2 * np.pi) - np.log(std) - 0.5 * ((split.test.y - f) / std) ** 2
     assert metrics["expected_log_likelihood", ""][0] == pytest.approx(log.mean() - np.log(split.y_std), rel=1e-5)
     assert outcome.curves["train/points"]["x"] == split.train.x.tolist()
+
+
+def test_training_points_of_a_figure_are_in_original_units():
+    split = dataclasses.replace(datasets.load(CURVE), y_mean=3.0, y_std=2.0)
+    grid = split.evaluation("grid")
+    predicted = Predicted({"grid": predictions.RegressionPredictions(np.zeros((1, len(grid.x))), 0.1, None)})
+    predicted.note(grid)
+    assert measured(split, predicted)[1]["train/points"]["y"] == (split.train.y * 2 + 3).tolist()
 
 
 def test_a_family_with_closed_form_marginals_hands_them_over(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import dirichlet, entropy
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.errors import UnknownName
 from benchmarks.metrics import METRICS, SetInfo, curves, evaluate, metric
@@ -207,6 +208,16 @@ def test_curves_and_ood_rows_of_a_regressor():
         "condition": "ood=photos"
     }
     assert ("ood=photos", "rmse") not in found and ("ood=photos", "epistemic_entropy") in found
+
+
+def test_variances_of_functions_are_compared_with_those_on_the_test_set():
+    given = regressor()
+    given["photos"] = RegressionPredictions(given["photos"].samples / 6, 0.1, None)
+    found = table(evaluate("regression", "d", SETS, given, INPUTS)[0])
+    variances = np.concatenate([given[name].samples.var(0, dtype=np.float64) for name in ("test", "photos")])
+    assert found["ood=photos", "ood_auroc"]["value"] == pytest.approx(
+        roc_auc_score(np.repeat([0, 1], [9, 7]), variances)
+    )
 
 
 @pytest.mark.parametrize(("task", "make"), [("classification", classifier), ("regression", regressor)])

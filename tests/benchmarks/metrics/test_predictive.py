@@ -89,10 +89,14 @@ def test_pit_values_by_scipy(noise):
     np.testing.assert_allclose(Mixture.of(p).pit(p.targets), [cdf(p, n, y) for n, y in enumerate(p.targets)])
 
 
-def test_pieces_change_nothing(monkeypatch):
-    p = example(np.linspace(0.2, 0.9, 6), points=11)
+GAUSSIAN = {"mean": np.linspace(-1, 1, 11), "variance": np.linspace(0.1, 2, 11)}
+
+
+@pytest.mark.parametrize(("noise", "moments", "chunk"), [(np.linspace(0.2, 0.9, 6), {}, 13), (0.4, GAUSSIAN, 2)])
+def test_pieces_change_nothing(monkeypatch, noise, moments, chunk):
+    p = example(noise, points=11, **moments)
     whole = [Mixture.of(p).crps(p.targets), Mixture.of(p).pit(p.targets), Mixture.of(p).quantiles(0.3)]
-    monkeypatch.setattr(regression, "_CHUNK", 13)
+    monkeypatch.setattr(regression, "_CHUNK", chunk)
     pieces = [Mixture.of(p).crps(p.targets), Mixture.of(p).pit(p.targets), Mixture.of(p).quantiles(0.3)]
     np.testing.assert_allclose(pieces, whole, rtol=1e-9)
 

@@ -42,10 +42,11 @@ def test_likelihoods_by_scipy_in_original_units(noise):
     assert found["log_posterior_predictive"] == pytest.approx(predictive.mean(), rel=1e-5)
 
 
-def test_gaussians_of_the_samples_moments_by_scipy_in_original_units():
-    p, found = example(), values(example())
+@pytest.mark.parametrize("noise", [0.4, np.linspace(0.2, 0.9, 8)])
+def test_gaussians_of_the_samples_moments_by_scipy_in_original_units(noise):
+    p, found = example(noise_std=noise), values(example(noise_std=noise))
     y, f = p.targets * p.y_std + p.y_mean, p.samples.astype(np.float64) * p.y_std + p.y_mean
-    with_noise = norm.logpdf(y, f.mean(0), np.sqrt(f.var(0) + (0.4 * p.y_std) ** 2))
+    with_noise = norm.logpdf(y, f.mean(0), np.sqrt(f.var(0) + np.mean((noise * p.y_std) ** 2)))
     assert found["gaussian_log_predictive"] == pytest.approx(with_noise.mean(), rel=1e-6)
     alone = norm.logpdf(y, f.mean(0), f.std(0, ddof=1))
     assert found["gaussian_log_predictive_without_noise"] == pytest.approx(alone.mean(), rel=1e-6)
