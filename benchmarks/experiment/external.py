@@ -72,8 +72,16 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
                 f"{', '.join(sorted(named))} one of {', '.join(FORMS[split.task])}, and its fingerprint"
             )
     made_elsewhere = {each.name: predictions(answer, each, split) for each in sets}
-    first = next(iter(made_elsewhere.values()))
-    samples = len(first.logits if isinstance(first, ClassificationPredictions) else first.samples)
+    draws = {
+        name: len(p.logits if isinstance(p, ClassificationPredictions) else p.samples)
+        for name, p in made_elsewhere.items()
+    }
+    (name, samples), *others = draws.items()
+    if wrong := [other for other, count in others if count != samples]:
+        raise Refused(
+            f"{file}: set {wrong[0]!r}: expected {samples} samples as at {name!r}, found {draws[wrong[0]]}: draw as "
+            "many functions at every set"
+        )
     made = config(asked, method, answer.digest, samples)
     for other in recorded(store, catalogue):
         if other["method"] == method and same(other, asked) and other["sources"] != made["sources"]:
