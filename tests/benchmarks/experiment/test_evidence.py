@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,8 @@ from scipy import stats
 
 import datasets
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.measure import EVALUATED, measure
+from benchmarks.experiment.measure import EVALUATED, UNCHANGED, measure
+from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import training_key, validate_config
 from benchmarks.records.store import Store
 from benchmarks.state.kept import parameters_path
@@ -82,6 +85,17 @@ def test_it_can_be_asked_of_what_was_trained_before(tmp_path):
     execute([plain], state=tmp_path / "state")
     assert parameters_path(tmp_path / "state", training_key(plain)).exists()
     assert measure([asked], Store(tmp_path / "results"), tmp_path / "state").counts[EVALUATED] == 1
+
+
+def test_a_newer_version_of_it_is_computed_from_the_parameters(tmp_path, monkeypatch):
+    config, store, state = run("GP", OWN["GP"]), Store(tmp_path / "results"), tmp_path / "state"
+    (outcome,) = execute([config], state=state)
+    store.write(store.make(config, outcome.metrics, outcome.curves, outcome.provenance))
+    name = "log_marginal_likelihood"
+    assert measure([config], store, state).counts[UNCHANGED] == 1
+    monkeypatch.setitem(METRICS, name, replace(METRICS[name], version=2))
+    assert measure([config], store, state).counts[EVALUATED] == 1
+    assert store.get(config)["metric_versions"][name] == 2
 
 
 def test_what_has_no_prior_process_says_so(tmp_path):

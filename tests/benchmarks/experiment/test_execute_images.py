@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import build_data, build_model, inputs_of
+from benchmarks.experiment.assembly import build_data, build_model, inputs_of, training_fingerprint
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import attack, predict
 from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.tables import Recipe
+from datasets.contract import Pool
 from datasets.image_sets import some
 from datasets.images import SOURCES
 from fvi_core.random import Streams
@@ -139,6 +140,15 @@ def test_inputs_of_the_network_are_the_scaled_pixels():
     assert torch.allclose(
         inputs_of(training_data, torch.from_numpy(split.train.x)).amin(0), training_data.low[0], atol=1e-6
     )
+
+
+def test_the_data_of_a_training_include_the_pool_of_its_context():
+    split = datasets.load("mnist", scheme="rudner2022")
+    parts = config("FSVI", parts={"context": {"name": "images", "pool": "kmnist", "points": 5}})["parts"]
+    model, pool = build_model(parts, split), split.pool("kmnist")
+    others = [replace(split, pools={"kmnist": lambda n=n: Pool(pool.x[:n], "some")}) for n in (None, 10)]
+    same, other = (training_fingerprint(each, model) for each in others)
+    assert training_fingerprint(split, model) == same != other
 
 
 def test_splits_whose_pools_differ_cannot_train_together():

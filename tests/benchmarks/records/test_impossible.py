@@ -90,6 +90,7 @@ def test_the_numbers_of_points_are_those_of_the_data():
         ([row(n=3600)], "its test set has 3600 points"),
         ([row(), row(value=0.6)], "accuracy of digits occurs twice"),
         ([row(dataset="mnist")], "its rows belong to data set mnist, its run to digits"),
+        ([row(), row(dataset="mnist")], "its rows belong to data set digits, mnist, its run to digits"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused_by_every_reader(store, rows, message):

@@ -144,6 +144,7 @@ def replaced(old: str, new: str):
         (replaced('"metric": "accuracy"', '"metric": 7'), "a metric row has metric 7"),
         (replaced('"metric_versions": {', '"metric_versions": {"x": null, '), "metric_versions malformed"),
         (replaced('"seed": 0', '"seed": 1'), "its configuration has the key"),
+        (replaced('"samples": 1', '"samples": 2'), "its configuration has the key"),
         (
             replaced('"parts": {', '"parts": [], "other": {'),
             "configuration: missing|expected a dict|not expected \\['other'\\]",
