@@ -79,8 +79,8 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
 def different_data(runs: Sequence[Made]) -> str:
     """Describe how data of one name differ, with some of the runs of each; empty where they agree.
 
-    Compares the split (training, validation and test arrays together) and every evaluation set, as far as they are
-    recorded.
+    Compares the split (training, validation and test arrays together), training with its contexts, and every evaluation
+    set, as far as they are recorded.
     """
     found: dict[tuple[tuple[str, str, int], str], dict[str, None]] = {}
     for named, data in {(made.named, made.run.data): None for made in runs}:
@@ -102,8 +102,7 @@ def _groups(named: tuple[str, str, int], part: str, fingerprints: Iterable[str],
     for fingerprint in fingerprints:
         keys = [made.run.key for made in runs if made.named == named and (part, fingerprint) in made.run.data]
         groups.append(f"{fingerprint[:8]} in {_listed(keys[:SHOWN], len(keys))}")
-    where = f"split {named[2]}" + (f", set {part}" if part else "")
-    return f"{where}: {_listed(groups[:SHOWN], len(groups), ' / ')}"
+    return f"split {named[2]}{part}: {_listed(groups[:SHOWN], len(groups), ' / ')}"
 
 
 def _listed(shown: Sequence[str], count: int, between: str = ", ") -> str:

@@ -50,7 +50,7 @@ class Layout:
 class Recorded:
     """Entries of a record that reports need.
 
-    data: (name, fingerprint) of its split, under the empty name, and of its evaluation sets; warnings: those of its
+    data: (part, fingerprint) of its split, of training and contexts, and of its evaluation sets; warnings: those of its
     training; seconds: of training with fit, and of evaluation, where known; accelerated: not on a CPU; commit: of the
     code, changed: with uncommitted changes; finished: the time.
     """
@@ -165,7 +165,9 @@ class Records:
         """Convert a record. Raises one of MALFORMED."""
         about = record["provenance"]
         data = [("", about["fingerprint"])] if "fingerprint" in about else []
-        data += sorted(about.get("data", {}).items())
+        if "training_fingerprint" in about:
+            data.append((", training and contexts", about["training_fingerprint"]))
+        data += [(f", set {name}", fingerprint) for name, fingerprint in sorted(about.get("data", {}).items())]
         machine = about.get("device"), about.get("cpu")
         versions = tuple(record["metric_versions"].items())
         return Recorded(

@@ -93,6 +93,13 @@ def test_evaluation_sets_of_one_name_have_one_content(make: Callable[..., TableR
     assert len(result.problems) == 1
 
 
+def test_runs_whose_contexts_come_from_other_images_are_not_averaged(make: Callable[..., TableResult]) -> None:
+    result = make([{"fingerprint": ONE, "training_fingerprint": pool} for pool in (ONE, OTHER)])
+    assert result.cells[0][0].verdict == "missing: runs of different data"
+    where = f"split 0, training and contexts: 11111111 in {key(0)} / 22222222 in {key(1)}: delete"
+    assert where in result.problems[0]
+
+
 def test_only_runs_that_would_be_averaged_have_to_agree(write: Writer) -> None:
     values = {("", "accuracy"): [0.9, 0.8], ("", "training_seconds"): [1.0]}
     about = [{"fingerprint": ONE}, {"fingerprint": OTHER}]
