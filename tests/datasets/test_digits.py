@@ -26,6 +26,8 @@ def test_split_is_stratified(number: int) -> None:
     assert (train + test).tolist() == COUNTS
     assert np.abs(train - 0.7 * np.array(COUNTS)).max() <= 0.5
     assert len(np.unique(split.train.y[:100])) == 10  # in random order
+    zeros = np.random.RandomState(number).permutation(np.flatnonzero(digits.images_and_labels()[1] == 0))
+    assert set(split.rows["train"]) >= set(zeros[:125]) and set(split.rows["test"]) >= set(zeros[125:])
 
 
 def test_rows_belong_to_the_images() -> None:
