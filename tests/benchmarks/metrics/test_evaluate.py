@@ -165,7 +165,9 @@ def test_curves_of_a_classifier():
     }
     assert drawn["photos/roc"].keys() == {"fpr", *SCORES}
     histogram = drawn["photos/entropy_histogram"]
-    assert sum(histogram["id"]) == 40 and sum(histogram["ood"]) == 25
+    known = entropy(softmax(classifier()["test"].logits.astype(float), -1).mean(0), axis=-1)
+    assert histogram["id"] == np.histogram(known, np.linspace(0, np.log(3), 31))[0].tolist()
+    assert sum(histogram["ood"]) == 25
     p = np.exp(classifier()["plane"].logits.astype(float))
     p /= p.sum(-1, keepdims=True)
     grid = drawn["plane/grid"]
@@ -208,6 +210,12 @@ def test_curves_and_ood_rows_of_a_regressor():
         "condition": "ood=photos"
     }
     assert ("ood=photos", "rmse") not in found and ("ood=photos", "epistemic_entropy") in found
+
+
+def test_eigenvalues_are_those_of_the_sample_covariance():
+    f = np.random.default_rng(0).normal(size=(5, 7))
+    expected = np.linalg.eigvalsh(np.cov(f.T) / 7)[::-1][:4]  # five draws have four deviations
+    assert curves.eigenvalues(f)["value"] == pytest.approx(expected, rel=1e-4)
 
 
 def test_variances_of_functions_are_compared_with_those_on_the_test_set():
