@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -102,7 +103,7 @@ def predictions_of(
     model: Model, split: Split, f: Tensor, marginals: tuple[Tensor, Tensor] | None, noise_std: float | None, y: Any
 ) -> stored.Predictions:
     """Return function samples ``[S, N, Q]`` at inputs with labels or targets y, in stored precision. Raises
-    NotSupported."""
+    :class:`NotFinite`, NotSupported."""
     values = model.likelihood.predicted(f, marginals).float().cpu().numpy()
     if split.task == "classification":
         return stored.ClassificationPredictions(values, y)
@@ -110,6 +111,8 @@ def predictions_of(
         raise NotSupported(
             f"predictions of a regression hold Gaussian noise, which likelihood {model.likelihood.name!r} has not"
         )
+    if not np.isfinite(values).all():
+        raise NotFinite("predictions are beyond the range of float32, in which they are stored")
     given = () if marginals is None else (m.cpu().numpy() for m in marginals)
     values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *given))
     return stored.RegressionPredictions(values, noise_std, y, split.y_mean, split.y_std, *moments)

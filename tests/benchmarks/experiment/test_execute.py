@@ -214,6 +214,13 @@ def test_predictions_that_are_not_finite_fail_the_run(monkeypatch, tmp_path):
     assert not list((tmp_path / "artifacts").rglob("*.npz"))
 
 
+def test_predictions_that_cannot_be_stored_fail_the_run(tmp_path):
+    far = config(dtype="float64", epochs=1, batch_size=100, optimiser={"name": "sgd", "lr": 1e45})
+    (outcome,) = run(far, tmp_path)
+    told = "predictions are beyond the range of float32, in which they are stored"
+    assert (outcome.status, outcome.reason) == ("failed", told)
+
+
 def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
     case = config()
     for changes, error, message in (
