@@ -10,7 +10,7 @@ import datasets
 from benchmarks.errors import UsageError
 from benchmarks.experiment.assembly import ChangedData, build_data, build_model, load_split
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.prediction import Predicted, measured, predict
+from benchmarks.experiment.prediction import Predicted, measured, predict, predictions_of
 from benchmarks.experiment.trained import as_graphs, device_of
 from benchmarks.records import predictions, provenance
 from benchmarks.records.config import InvalidConfig, run_key
@@ -132,8 +132,11 @@ def test_regression_metrics_are_those_of_the_predictions(tmp_path):
     assert outcome.curves["train/points"]["x"] == split.train.x.tolist()
 
 
-def test_training_points_of_a_figure_are_in_original_units():
+def test_predictions_and_training_points_know_the_units_of_the_targets():
     split = dataclasses.replace(datasets.load(CURVE), y_mean=3.0, y_std=2.0)
+    model = build_model(config("MAP")["parts"], split)
+    found = predictions_of(model, split, torch.zeros(2, len(split.test), 1), None, 0.1, split.test.y)
+    assert (found.y_mean, found.y_std) == (3.0, 2.0)
     grid = split.evaluation("grid")
     predicted = Predicted({"grid": predictions.RegressionPredictions(np.zeros((1, len(grid.x))), 0.1, None)})
     predicted.note(grid)

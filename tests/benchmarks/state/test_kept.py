@@ -13,6 +13,7 @@ from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import ChangedData
 from benchmarks.experiment.code import CODE
 from benchmarks.experiment.execute import execute
+from benchmarks.experiment.trained import made_with
 from benchmarks.records.config import run_key, training_key
 from benchmarks.state import kept
 from fvi_core import training as gradients
@@ -70,6 +71,11 @@ def test_parameters_that_might_be_others_are_not_used(tmp_path, trainings, monke
     parameters.save(tmp_path, CASE, other)
     execute([MORE], state=tmp_path)
     assert trainings == [1, 1]
+
+
+def test_parameters_say_how_many_threads_trained_them(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert made_with(torch.device("cpu"), CASE)["threads"] == 3
 
 
 def test_what_is_kept_is_what_was_trained(tmp_path):
