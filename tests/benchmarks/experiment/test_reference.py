@@ -61,12 +61,14 @@ def test_a_run_is_not_compared_with_itself():
 def test_equal_runs_are_at_no_distance_and_moments_are_another_runs(tmp_path):
     same = runs("GP", {"training": {**TRAINING, "epochs": 2}}, samples=50, replicates=((0, 1),))
     other = runs("GP", {"training": {**TRAINING, "epochs": 30, "optimiser": {"name": "adam", "lr": 0.1}}})
+    against = {"equal": same, "gp": other, "both": [*same, *other]}
     (outcome,) = execute(
-        runs("GP", {"training": {**TRAINING, "epochs": 2}}, against={"equal": same, "gp": other}, at="grid"),
-        state=tmp_path,
+        runs("GP", {"training": {**TRAINING, "epochs": 2}}, against=against, at="grid"), state=tmp_path
     )
     equal, found = of(outcome, "equal", "inputs=grid"), of(outcome, "gp", "inputs=grid")
     assert equal["mean_distance"] == equal["std_distance"] == 0 and equal["wasserstein2"] < found["wasserstein2"] / 2
+    both = of(outcome, "both", "inputs=grid")
+    assert both == {metric: pytest.approx((equal[metric] + found[metric]) / 2) for metric in found}
     x = torch.from_numpy(datasets.load(CURVE).evaluation("grid").x)[None].double()
     moments = []
     for config in (same[0], other[0]):
