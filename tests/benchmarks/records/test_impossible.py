@@ -88,6 +88,7 @@ def test_the_numbers_of_points_are_those_of_the_data():
         ([row("nll", n=2**63, condition="shift=a")], "a metric row has n 9223372036854775808"),
         ([row(n=7)], "its test set has 7 points, that of data set digits has 539"),
         ([row(n=3600)], "its test set has 3600 points"),
+        ([row(), row("nll", n=7)], "its test set has 7 points"),
         ([row(), row(value=0.6)], "accuracy of digits occurs twice"),
         ([row(dataset="mnist")], "its rows belong to data set mnist, its run to digits"),
         ([row(), row(dataset="mnist")], "its rows belong to data set digits, mnist, its run to digits"),
