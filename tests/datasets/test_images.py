@@ -263,6 +263,8 @@ def test_classes_have_their_shares_of_a_reduced_set() -> None:
         shares = np.bincount(labels[rows], minlength=3)
         assert len(set(rows.tolist())) == count and (np.diff(rows) > 0).all()
         assert np.abs(shares - count * np.array([50, 30, 10]) / 90).max() < 1
+    most_lost = np.repeat([0, 1, 2], [5, 3, 2])  # shares of 2, 1.2 and 0.8
+    assert np.bincount(most_lost[some(most_lost, 4)]).tolist() == [2, 1, 1]
     assert some(np.tile(np.arange(3), 5), 6).tolist() == [
         0,
         1,

@@ -87,6 +87,8 @@ def test_test_parts_may_be_files_of_row_numbers(table, tmp_path):
     files = [tmp_path / "test0.txt", tmp_path / "test1.txt"]
     table(test_rows=files)
     assert datasets.describe("mine").n_splits == 2 and datasets.load("mine", 1).rows["test"].tolist() == [5, 6, 7]
+    rows = datasets.load("mine", 1).rows
+    assert sorted([*rows["train"], *rows["test"]]) == list(range(datasets.describe("mine").n_train + 3))
     before = datasets.training_content("mine")
     assert set(before) == {"mine/table", "mine/test-rows-0", "mine/test-rows-1"}
     files[1].write_text("5 6")
