@@ -9,9 +9,10 @@ cells are compared:
 * ``matched``: the first of ``a`` with the first of ``b``, and so on;
 * ``equal``: as matched, in both directions;
 * ``rows``, ``columns``: every row of ``a`` with the next one, every column with the next one of its data set;
+* ``rank``: every row of ``a`` with every row of ``b`` by their ranks over data sets;
 * ``spread``: the range of the rows ``a`` with that of ``b``;
-* ``second``: every row of ``a`` with the second best of ``b``;
-* ``rank``: every row of ``a`` with every row of ``b`` by their ranks over data sets.
+* ``second``: every row of ``a`` with the second best of ``b``. Means choose the rows of these two forms, so only the
+  printed numbers judge them: a test of the chosen rows would not have its level.
 
 ``base`` names columns that are subtracted from those of the same data set. ``X minus Y`` as a row is a difference of
 two rows. ``side`` says which side is claimed, where it is not the better one of the metric.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,42 +16,41 @@ from reports.mean_ranks import bar_of_published, bar_of_runs, ranks
 from reports.significance import Paired, compare
 
 Terms = tuple[tuple[float, CellResult], ...]
-Mean = Callable[[CellResult], float]
 FOR, AGAINST, OPEN = 1, -1, 0
 ERRORS = 2  # combined standard errors that a published difference has to exceed
+CHOSEN = "rows chosen by the means that a test would compare"
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One comparison of a claim: sign * sum(weight * cell) + slack, above 0 where the claim is true.
 
-    own and printed: its cells and weights, by our means and by the printed ones; they differ where a row is chosen by
-    its rank. place: row and column of its first cell. ranked: instead of cells the ranks of two rows by data set, ours
-    and printed.
+    terms: its weighted cells. place: row and column of its first cell. chosen: whether printed means choose its rows.
+    ranked: instead of cells the ranks of two rows by data set, ours and printed.
     """
 
     words: str
     column: str
     table: str
     sign: int
-    own: Terms
-    printed: Terms
+    terms: Terms
     place: tuple[int, int] = (0, 0)
     slack: float = 0.0
     overlap: float = 0.0
+    chosen: bool = False
     ranked: tuple[Paired | None, Paired | None] | None = None
 
     @property
     def cells(self) -> list[CellResult]:
-        """Cells of our side."""
-        return [cell for _, cell in self.own]
+        """Cells without their weights."""
+        return [cell for _, cell in self.terms]
 
     def published(self) -> tuple[float, float | None] | None:
         """Effect and combined standard error by the printed numbers; the error None where one is not printed."""
         if self.ranked:
             return (self.ranked[1].gap, self.ranked[1].error) if self.ranked[1] else None
-        found = [(weight, cell.published) for weight, cell in self.printed if cell.published]
-        if not found or len(found) < len(self.printed):
+        found = [(weight, cell.published) for weight, cell in self.terms if cell.published]
+        if not found or len(found) < len(self.terms):
             return None
         effect = self.sign * math.fsum(weight * number.mean for weight, number in found) + self.slack
         errors = [None if number.stderr is None else weight * number.stderr for weight, number in found]
@@ -69,6 +68,8 @@ class Comparison:
         """Effect over our runs, paired by split and seed; or why there is none."""
         if self.ranked:
             return self.ranked[0] or "no data set where all rows have runs"
+        if self.chosen:  # a row chosen by its mean seems better, or worse, than it is: p-values would be too small
+            return CHOSEN
         for cell in self.cells:
             if not cell.values:
                 return f"{cell.row.label}: {cell.missing}"
@@ -80,10 +81,10 @@ class Comparison:
             return "times of different machines, or of runs trained side by side"
         shared = set.intersection(*(set(cell.values) for cell in self.cells))
         sums = {
-            run: self.sign * math.fsum(weight * cell.values[run] for weight, cell in self.own) + self.slack
+            run: self.sign * math.fsum(weight * cell.values[run] for weight, cell in self.terms) + self.slack
             for run in shared
         }
-        sizes = (abs(weight * cell.values[run]) for weight, cell in self.own for run in shared)
+        sizes = (abs(weight * cell.values[run]) for weight, cell in self.terms for run in shared)
         constant = all(len({cell.values[run] for run in shared}) == 1 for cell in self.cells)
         found = compare(sums, dict.fromkeys(sums, 0.0), self.overlap, max(sizes, default=0.0), constant)
         return found if found.n > 1 else "fewer than two splits and seeds that all rows have"
@@ -140,14 +141,12 @@ class _Maker:
     def _of_column(self, j: int) -> Iterator[Comparison]:
         form, label = self.test.form, self._label(j)
         if form == "spread" and self.a and self.b:
-            own, printed = (self._range(j, mean) for mean in (_own, _printed))
-            yield self._made("range of the rows", label, j, own, printed, sign=-1)
+            yield self._made("range of the rows", label, j, self._range(j), sign=-1, chosen=True)
         elif form == "second":
             for row in self.a:
-                second, theirs = (self._second(j, mean) for mean in (_own, _printed))
-                if second and theirs:
-                    own, printed = (self._against(row, other, j) for other in (second, theirs))
-                    yield self._made(f"{row} against the second best", label, j, own, printed)
+                if second := self._second(j):
+                    words = f"{row} against the second best"
+                    yield self._made(words, label, j, self._against(row, second, j), chosen=True)
         elif form == "each" and not self.b:
             for row in self.a:
                 value = self.test.value or 0.0
@@ -166,27 +165,17 @@ class _Maker:
         return pairs + [(b, a) for a, b in pairs] if self.test.form == "equal" else pairs
 
     def _made(
-        self,
-        words: str,
-        column: str,
-        j: int,
-        own: Terms,
-        printed: Terms | None = None,
-        slack: float = 0.0,
-        sign: int = 0,
+        self, words: str, column: str, j: int, terms: Terms, slack: float = 0.0, sign: int = 0, chosen: bool = False
     ) -> Comparison:
         sign = sign or self._sign(j)
         if self.not_worse and (margin := margins().get(_names(self.result.table.columns[j])[2])):
             if margin.relative:  # only for two rows where lower is better: the other may be larger by this share
-                own, printed = (
-                    tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms)
-                    for terms in (own, printed or own)
-                )
+                terms = tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms)
             else:
                 slack += margin.size * self.result.table.columns[j].scale
         overlap = self.result.overlaps.get(self.result.table.columns[j].cell.dataset, 0.0)
-        place = self.rows[own[0][1].row.label], j
-        return Comparison(words, column, self.result.table.name, sign, own, printed or own, place, slack, overlap)
+        place = self.rows[terms[0][1].row.label], j
+        return Comparison(words, column, self.result.table.name, sign, terms, place, slack, overlap, chosen)
 
     def _sign(self, j: int) -> int:
         metric = self.result.table.columns[j].cell.metric
@@ -231,20 +220,19 @@ class _Maker:
         for group in groups.values():
             yield from pairwise(group)
 
-    def _range(self, j: int, mean: Mean) -> Terms:
+    def _range(self, j: int) -> Terms:
         found: list[tuple[float, CellResult]] = []
         for weight, rows in ((1.0, self.a), (-1.0, self.b)):
-            every = (self.result.cells[self.rows[row]][j] for row in rows)
-            cells = sorted(every, key=lambda cell: (math.isnan(mean(cell)), mean(cell)))  # nan ranks last
+            cells = sorted((self.result.cells[self.rows[row]][j] for row in rows), key=_printed)
             found += [(weight, cells[-1]), (-weight, cells[0])]
         return tuple(found)
 
-    def _second(self, j: int, mean: Mean) -> str | None:
+    def _second(self, j: int) -> str | None:
         cells = {row: self.result.cells[self.rows[row]][j] for row in self.b}
-        cells = {row: cell for row, cell in cells.items() if cell.published or cell.column.published is None}
-        lacking = [row for row, cell in cells.items() if math.isnan(mean(cell))]
-        ordered = sorted(cells, key=lambda row: -self._sign(j) * mean(cells[row]))
-        return lacking[0] if lacking else ordered[1] if len(ordered) > 1 else None
+        printed = sorted(
+            (row for row in cells if cells[row].published), key=lambda row: -self._sign(j) * _printed(cells[row])
+        )
+        return printed[1] if len(printed) > 1 else None
 
     def _ranks(self) -> Iterator[Comparison]:
         """Yield mean ranks over data sets, ours and printed, by the rule of reports.mean_ranks."""
@@ -267,16 +255,12 @@ class _Maker:
                 tested = (own if own and own.n > 1 else None, printed if printed and printed.n > 1 else None)
                 label = f"mean rank by {name(self.result.table.columns[self.columns[0]].cell.metric)}"
                 words = f"{first} against {second}"
-                yield Comparison(words, label, self.result.table.name, -1, (), (), ranked=tested)
+                yield Comparison(words, label, self.result.table.name, -1, (), ranked=tested)
 
 
 def _times(factor: float, terms: Terms) -> Terms:
     return tuple((factor * weight, cell) for weight, cell in terms)
 
 
-def _own(cell: CellResult) -> float:
-    return cell.mean
-
-
 def _printed(cell: CellResult) -> float:
-    return cell.published.mean if cell.published else math.nan
+    return cell.published.mean if cell.published else math.inf  # last, so that its range has no printed number
