@@ -79,8 +79,7 @@ def gains(runs: Runs) -> Canvas:
                 raise NothingToShow(f"the records of {' and '.join(both)} hold different levels")
             (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
             gain, combined_error = prior - plain, np.hypot(error, prior_error)
-            several = any(len(values) > 1 for _, values in lines)
-            bars = combined_error if several else None
+            bars = combined_error if all(len(values) > 1 for _, values in lines) else None
             axis.errorbar(lines[0][0], gain, bars, label=label, elinewidth=0.7, **line(label))
             known = [dict(zip(*published_by_level(runs, each, LIKELIHOOD, shift))) for each in both]
             shared = sorted(known[0].keys() & known[1].keys())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,22 @@ def test_gains_are_differences_of_means_beside_those_of_the_paper(results: Path)
         assert line.get_xdata()[1] == x and line.get_ydata()[1] == pytest.approx(gain)
     marks = [line for line in corrupted.lines if line.get_gid() == PUBLISHED and line.get_color() == "#000000"]
     np.testing.assert_allclose(marks[0].get_ydata(), [-0.03, 0.04, 0.11, 0.22, 0.36, 0.60], atol=1e-9)  # of table 12
+
+
+def test_a_gain_over_a_single_run_has_no_error_bar(results: Path) -> None:
+    found = runs("dirichlet2022-figure-7-cifar10", results)
+    one = replace(found, records={**found.records, "MAP": found.records["MAP"][:1]})
+    for several, shown in ((found, True), (one, False)):
+        (bar,) = [each for each in shifts.gains(several).axes[0].containers if each.get_label() == "MAP"]
+        assert bar.has_yerr == shown
+    (bar,) = [each for each in shifts.gains(found).axes[0].containers if each.get_label() == "Ensemble"]
+    by_run = [
+        by_level(found.records[label], shifts.LIKELIHOOD, Shift("shift=cifar10_c;severity", ""))[1]
+        for label in ("Ensemble", "Ensemble fVI")
+    ]
+    errors = [values.std(0, ddof=1) / np.sqrt(2) for values in by_run]
+    low, high = np.array(bar.lines[2][0].get_segments())[:, :, 1].T
+    np.testing.assert_allclose((high - low) / 2, np.hypot(*errors))
 
 
 def test_every_index_set_has_its_panel(results: Path) -> None:
