@@ -167,6 +167,13 @@ def test_what_would_agree_with_every_row_is_uninformative() -> None:
     assert range_of([1.0, 4.0, 2.0]) == 3.0 and range_of([1.0, 4.0]) is None
 
 
+def test_half_of_a_negative_published_value_is_a_range_too() -> None:
+    """Log-likelihoods of a column with too few rows for a range."""
+    values, number = tuple(-each for each in OURS), replace(THEIRS, mean=-3.0)
+    assert Comparison(values, number).limit == Comparison(OURS, THEIRS).limit == 1.5
+    assert Comparison(values, number).outcome == Comparison(OURS, THEIRS).outcome
+
+
 @pytest.mark.parametrize("printed, known", [(True, True), (False, True), (False, False)])
 @pytest.mark.parametrize("runs", [2, 3, 10])
 def test_the_level_holds_for_few_runs(runs: int, printed: bool, known: bool) -> None:

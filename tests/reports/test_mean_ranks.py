@@ -22,7 +22,14 @@ def test_overlapping_error_bars_share_a_rank_and_the_next_rank_follows_without_a
 
 def test_bars_that_touch_are_equal():
     assert mean_ranks.ranks({"a": (0.3, 0.1), "b": (0.1, 0.1)}, 1) == {"a": 1, "b": 1}
+    assert mean_ranks.ranks({"a": (1.3, 0.15), "b": (1.0, 0.15)}, 1) == {"a": 1, "b": 1}, "1.3 - 1 > 0.3 in binary"
     assert mean_ranks.ranks({}, 1) == {}
+
+
+def test_a_single_run_has_no_bar():
+    row, column = tables.get("cinquin2024-1").rows[0], tables.get("cinquin2024-1").columns[0]
+    one, two = (CellResult(row, column, 2, values) for values in ({(0, 0): 1.0}, {(0, 0): 1.0, (1, 1): 3.0}))
+    assert mean_ranks.bar_of_runs(one) is None and mean_ranks.bar_of_runs(two) == (2.0, 1.0)
 
 
 def test_an_infinite_mean_has_no_error_and_the_last_rank():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,11 +13,11 @@ import pytest
 from benchmarks import tables
 from benchmarks.metrics import Metric, registry
 from benchmarks.records.published import Published
-from reports.aggregate import CellResult, aggregate
+from reports.aggregate import CellResult, TableResult, aggregate
 from reports.captions import caption
 from reports.labels import name
 from reports.records import Records
-from reports.shown import difference, pair
+from reports.shown import difference, pair, value
 from reports.tables import WIDTH, latex, markdown, render_table, text
 from reports.tex import escape
 from tests.reports.detex import cells_of, marks_of, words_of
@@ -93,6 +94,41 @@ def test_the_caption_counts_under_the_other_reading_of_published_errors(results:
     assert "standard deviations over runs" not in told[1]
     cells = [[replace(cell, splits_missing=1) for cell in row] for row in unclear.cells]
     assert "standard deviations over runs" not in markdown(replace(unclear, cells=cells)), "these have no verdict"
+
+
+def test_the_caption_counts_verdicts_by_hand() -> None:
+    """Ours are means of ten runs with an error of 0.1 each, beside 3.0 with errors of 0.01, 0.5 and 5."""
+    table, values = uci(), {(k, k): 0.1 * math.sqrt(10) * (-1) ** k * math.sqrt(0.9) for k in range(10)}
+    number = Published("p", "1", "boston", "", "GP", "rmse", 3.0, 0.01, 10, "", ("3.00", "0.01"))
+
+    def cell(mean: float, method: str, error: float = 0.01) -> CellResult:
+        own = {run: mean + value for run, value in values.items()}
+        printed = replace(number, method=method, stderr=error)
+        return CellResult(table.rows[0], table.columns[0], 10, own, printed, range_of_column=4.0)
+
+    cells = [cell(3.0, "a"), cell(3.5, "b"), cell(9.0, "c"), cell(8.0, "f"), cell(3.5, "d", 0.5), cell(3.5, "e", 5.0)]
+    assert cells[0].stderr == pytest.approx(0.1)
+    counted = "6 published cells: 6 with records, 2 reproduced, 3 differ, 1 uninformative."
+    whole = TableResult(replace(table, columns=table.columns[:1], deviations=True), "paper", [[each] for each in cells])
+    assert counted in caption(whole)
+    # As deviations over ten runs the errors are 0.003, 0.16 and 1.6: d differs.
+    assert "Were the published errors standard deviations over runs: 1 reproduced." in caption(whole)
+
+
+def test_differences_print_a_tenth_and_per_cent() -> None:
+    number = Published("p", "1", "boston", "", "GP", "rmse", 2.0, 0.3, None, "", ("2.0", "0.3"))
+    one, some = (
+        CellResult(uci().rows[0], uci().columns[0], len(v), dict(enumerate(v)), number) for v in ([2.5], [2.1, 2.3])
+    )  # type: ignore[misc]
+    assert str(difference(one)) == "+25.0 % (one run)"
+    assert str(difference(some)).startswith("+0.6 ")  # 0.2 / hypot(0.1, 0.3)
+    assert str(difference(replace(some, values={(0, 0): 2.0, (0, 1): 2.2}))).startswith("+0.3 ")
+
+
+def test_a_partial_cell_says_so_also_where_its_n_is_the_usual_one() -> None:
+    cell = CellResult(uci().rows[0], uci().columns[0], 4, {(0, 0): 1.0, (1, 1): 3.0})
+    assert str(value(cell, 2)).endswith("(2/4)")
+    assert str(value(replace(cell, expected=2), 2)) == "2.0 ± 1.0"
 
 
 def test_quoted_numbers_are_marked_and_the_caption_says_whose_they_are(results: Path) -> None:

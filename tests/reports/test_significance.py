@@ -97,6 +97,11 @@ def test_nothing_to_compare_is_not_tested() -> None:
     assert bold([None, None]) == [False, False]
 
 
+def test_a_row_with_an_infinite_value_is_not_tested_and_not_marked() -> None:
+    column = [runs([*A[:3], math.inf]), runs(A), runs([value + 1 + 0.01 * i for i, value in enumerate(A)])]
+    assert told(column, -1) == [None, False, True] and bold(told(column, -1)) == [False, True, False]
+
+
 def test_single_runs_are_not_tested_and_not_marked() -> None:
     assert told([runs([1.0]), runs([2.0])], -1) == [None, None]
     assert told([runs([1.0]), runs(A), runs(B)], -1) == [None, False, False]
