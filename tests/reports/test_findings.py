@@ -19,6 +19,7 @@ from scipy import stats
 from benchmarks.errors import BenchmarkError, UnknownName
 from benchmarks.records import published
 from benchmarks.suite import Suite
+from benchmarks.sweep.plan import MEANINGLESS
 from reports import interface
 from reports.aggregate import aggregate
 from reports.cli import DOCS, README, build
@@ -196,6 +197,12 @@ def test_effect_error_and_p_are_those_of_scipy(runs: Callable[..., Path]) -> Non
     assert tested.paired.gap == pytest.approx(wanted.statistic * stats.sem(np.subtract(B, A)), rel=1e-12)
     assert tested.paired.p == pytest.approx(wanted.pvalue, rel=1e-9) and found.p == pytest.approx(wanted.pvalue)
     assert (found.by_records, found.protocol, tested.paired.n) == (Verdict.HOLDS, "paper", 4)
+
+
+def test_runs_whose_numbers_mean_nothing_judge_no_claim(runs: Callable[..., Path]) -> None:
+    suite = FakeSuite(dataclasses.replace(TABLE, protocols=("paper", MEANINGLESS)))
+    (found,) = judged(runs(MEANINGLESS, MFVI=A, Ensemble=B), claim("MFVI", "Ensemble"), suite=suite)
+    assert (found.by_records, found.protocol) == (Verdict.UNTESTED, "")
 
 
 def test_several_comparisons_take_the_largest_and_the_smallest_p(runs: Callable[..., Path]) -> None:
