@@ -16,6 +16,7 @@ from benchmarks.records import published, stamp
 from benchmarks.records.form import RecordError
 from benchmarks.records.published import Published
 from benchmarks.suite import Suite
+from benchmarks.tables.external import with_rows_brought
 from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
 from reports.figures.looks import assign
@@ -119,7 +120,7 @@ def draw(
     forms: Sequence[str] = FORMS,
     options: Options = Options(),
 ) -> Iterator[Drawn]:
-    """Draw figures into <out>/figures in every form; those whose records are unchanged stay.
+    """Draw figures into <out>/figures in every form, also of external predictions; those with unchanged records stay.
 
     A figure without a table is computed; for the others see :func:`recorded_runs`. A figure without records, or with
     invalid ones, is skipped. Raises UnknownName for unknown rows or columns, UsageError for columns of a figure without
@@ -128,19 +129,20 @@ def draw(
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
     digests = records.digests  # before any record is read, so that no stamp is newer than its figure
-    tables = {figure.table for figure in figures} & set(suite.table_names())
-    options.check_rows([suite.table(name) for name in sorted(tables)])
+    names = sorted({figure.table for figure in figures} & set(suite.table_names()))
+    tables = {table.name: table for table in with_rows_brought(list(map(suite.table, names)), suite, records.store)}
+    options.check_rows(tables.values())
     for figure in figures:
         if not figure.table:
             yield _draw(figure, None, Runs(figure, COMPUTED, {}, (), records.curves), digests, out, forms, options)
             continue
-        if figure.table not in suite.table_names():
+        if figure.table not in tables:
             yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
             continue
-        table = suite.table(figure.table)
-        table = replace(table, rows=options.rows_of(table))
-        runs = recorded_runs(figure, table, protocol, records, seeds)
-        yield _draw(figure, suite.table(figure.table), runs, digests, out, forms, options)
+        table = tables[figure.table]
+        chosen = replace(table, rows=options.rows_of(table))
+        runs = recorded_runs(figure, chosen, protocol, records, seeds)
+        yield _draw(figure, table, runs, digests, out, forms, options)
 
 
 def recorded_runs(

@@ -120,6 +120,9 @@ def test_from_the_command_line_to_the_printed_table(tmp_path: Path, capsys: pyte
     out = ["--out", str(tmp_path / "out"), "--state", str(tmp_path / "state")]
     table = run(reports.cli.build, "table", "digits", *out)
     assert re.search(r"^Mine \(predictions brought\) .*\(1/5\)", table, re.MULTILINE)
+    run(reports.cli.build, "figures", "digits-points", "digits-roc", "--row", "Mine", "--out", str(tmp_path))
+    for figure in ("points", "roc"):
+        assert "Mine (predictions brought)" in (tmp_path / f"figures/digits-{figure}-paper.csv").read_text()
     told = run(cli.build, "explain", "digits", "Mine", "NLL")
     assert "n = 1), 5 runs planned" in told and "sources: predictions=" in told and "network: " not in told
     again = "benchmarks score digits --protocol paper --method Mine FILE.npz --results"
