@@ -30,6 +30,7 @@ from reports.figures.parts import (
     two_histograms,
     zoom_reliability,
 )
+from reports.figures.points import named
 from reports.figures.style import PAGE, labelled, legend, panels, panels_of, plt
 
 ECE = {10: "ece_10", 15: "ece"}  # metric by number of bins
@@ -179,8 +180,9 @@ def _reliability(axis: Axes, runs: Runs) -> str:
         off = metric_mean(runs, label, ECE.get(len(x), ""))
         name = label + f"{NUMBER}ECE {off:.3f}" * bool(np.isfinite(off))
         axis.plot(x, y, label=name, **line(label))
-        axis.fill_between(x, y - error, y + error, color=colour(label), alpha=0.18, linewidth=0)
-        axis.plot(x[thin], y[thin], "o", color=colour(label), markersize=4, markerfacecolor="white", zorder=4)
+        area_of_error = axis.fill_between(x, y - error, y + error, color=colour(label), alpha=0.18, linewidth=0)
+        hollow = axis.plot(x[thin], y[thin], "o", color=colour(label), markersize=4, markerfacecolor="white", zorder=4)
+        named(label, area_of_error, *hollow)
         thin_bins.append((x[thin], y[thin]))
         shown.append(x)
         counts.append(count.sum(0))

@@ -16,7 +16,8 @@ from reports.captions import column_names
 from reports.figures import FIGURES, Figure, NothingToShow, Runs, counted, recorded_runs
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import line
-from reports.figures.parts import dot, titled
+from reports.figures.parts import PUBLISHED, dot, titled
+from reports.figures.points import named
 from reports.figures.style import legend, panels, panels_of
 from reports.records import Records
 
@@ -98,12 +99,14 @@ def points(runs: Runs) -> Canvas:
             cell, look = row[place], line(row[place].row.label)
             if np.isfinite(cell.mean):
                 error = None if np.isnan(cell.stderr) else cell.stderr
-                axis.errorbar(
+                drawn = axis.errorbar(
                     cell.mean, at, xerr=error, marker=look["marker"], color=look["color"], markersize=4, capsize=2
                 )
+                named(cell.row.label, *drawn.get_children())
             if cell.published is not None:
                 published = True
-                axis.plot(cell.published.mean, at, "o", color="black", markerfacecolor="none", markersize=5)
+                ring = axis.plot(cell.published.mean, at, "o", color="black", markerfacecolor="none", markersize=5)
+                named(f"{cell.row.label}, {PUBLISHED}", *ring)
         column = columns[place]
         metric = column.cell.metric
         side = {1: "\n(higher is better)", -1: "\n(lower is better)"}.get(labels.side(column), "")

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 
 from reports.figures import Runs
 from reports.figures.looks import colour, line, tint
+from reports.figures.points import named
 from reports.figures.style import head, labelled, legend
 from reports.records import Recorded
 
@@ -86,7 +87,7 @@ def band(axis: Axes, label: str, places: np.ndarray, values: np.ndarray, name: s
     if deviations:
         error = deviations * error * np.isfinite(values).sum(0) ** 0.5
     low, high = mean - error, mean + error
-    axis.fill_between(places, low, high, color=colour(label), alpha=0.18, linewidth=0)
+    named(label, axis.fill_between(places, low, high, color=colour(label), alpha=0.18, linewidth=0))
 
 
 def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[float]) -> None:
@@ -94,10 +95,11 @@ def marks(axis: Axes, label: str, places: Sequence[float], values: Sequence[floa
     broken; above all lines, so that the row's own markers do not cover them."""
     look = line(label)
     face = tint(label) if look["linestyle"] == "-" else HOLLOW
-    axis.plot(
+    drawn = axis.plot(
         places, values, marker=look["marker"], linestyle="None", color=look["color"], markerfacecolor=face,
         gid=PUBLISHED, zorder=4, **EDGED,
     )  # fmt: skip
+    named(f"{label}, {PUBLISHED}", *drawn)
 
 
 def _mark_entries(axes: Iterable[Axes]) -> dict[str, tuple[Line2D, ...]]:

@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection, PathCollection
@@ -21,6 +23,12 @@ HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
 SHADES = 100  # steps of a colour scale that are kept at least: about as many as eyes distinguish
 Points = tuple[str, str, np.ndarray]
+_names: WeakKeyDictionary[Artist, str] = WeakKeyDictionary()
+
+
+def named(name: str, *drawn: Artist) -> None:
+    """Name drawn objects for the CSV file alone: legends have the line of their row."""
+    _names.update(dict.fromkeys(drawn, name))
 
 
 def write(figure: Canvas, path: Path) -> None:
@@ -42,7 +50,7 @@ def write(figure: Canvas, path: Path) -> None:
 def _drawn(axis: Axes) -> Iterator[Points]:
     """Yield kind, label, and coordinates with values, if any, [N, 2 or 3] of everything in a panel."""
     for line in axis.get_lines():
-        yield "line", label_of(line), _columns(line.get_xdata(), line.get_ydata())
+        yield "line", _name_of(line), _columns(line.get_xdata(), line.get_ydata())
     for bar in axis.patches:
         if isinstance(bar, Rectangle):
             yield "bar", label_of(bar), _columns(bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height())
@@ -61,7 +69,7 @@ def _drawn(axis: Axes) -> Iterator[Points]:
 
 
 def _collected(each: Collection) -> Iterator[Points]:
-    name = label_of(each)
+    name = _name_of(each)
     if isinstance(each, PathCollection):
         values = each.get_array()
         yield "point", name, _columns(*_numbers(each.get_offsets()).T, *([] if values is None else [values]))
@@ -84,6 +92,10 @@ def _shades(shown: ScalarMappable) -> np.ndarray:
 
 def _numbers(array: Any) -> np.ndarray:
     return np.ma.filled(np.ma.asarray(array, dtype=float), np.nan)
+
+
+def _name_of(artist: Artist) -> str:
+    return _names.get(artist) or label_of(artist)
 
 
 def label_of(artist: object) -> str:

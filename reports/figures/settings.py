@@ -14,6 +14,7 @@ from benchmarks.records.published import table
 from reports.figures import NothingToShow, Runs
 from reports.figures.looks import GREY, assign, colour, line
 from reports.figures.parts import legend_below, mean_and_error, titled
+from reports.figures.points import named
 from reports.figures.style import COLUMN, panels, panels_of, plt
 
 Values = dict[str, dict[int, np.ndarray]]  # a metric of every run by series, then by the number in its row's label
@@ -130,4 +131,5 @@ def _series(axis: Axes, found: Mapping[str, Mapping[int, np.ndarray]]) -> None:
         both = [mean_and_error(by_number[number][:, None]) for number in numbers]
         mean, error = (np.array([each[part][0] for each in both]) for part in (0, 1))
         axis.plot(numbers, mean, label=label, **line(label) | {"markevery": 1})
-        axis.fill_between(numbers, mean - error, mean + error, color=colour(label), alpha=0.18, linewidth=0)
+        band = axis.fill_between(numbers, mean - error, mean + error, color=colour(label), alpha=0.18, linewidth=0)
+        named(label, band)

@@ -27,6 +27,7 @@ from reports.figures.parts import (
     published_by_level,
     titled,
 )
+from reports.figures.points import named
 from reports.figures.style import PAGE, legend, panels, panels_of, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
@@ -80,7 +81,8 @@ def gains(runs: Runs) -> Canvas:
             (plain, error), (prior, prior_error) = (mean_and_error(values) for _, values in lines)
             gain, combined_error = prior - plain, np.hypot(error, prior_error)
             bars = combined_error if all(len(values) > 1 for _, values in lines) else None
-            axis.errorbar(lines[0][0], gain, bars, label=label, elinewidth=0.7, **line(label))
+            drawn = axis.errorbar(lines[0][0], gain, bars, label=label, elinewidth=0.7, **line(label))
+            named(label, *drawn.get_children())
             known = [dict(zip(*published_by_level(runs, each, LIKELIHOOD, shift))) for each in both]
             shared = sorted(known[0].keys() & known[1].keys())
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])

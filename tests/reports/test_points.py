@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from reports.figures.parts import plane
+from reports.figures.parts import band, marks, plane
+from reports.figures.points import named
 from reports.figures.style import plt, save
 
 
@@ -18,6 +19,9 @@ def test_every_mark_is_written(tmp_path: Path) -> None:
     left.stairs([3, 4], [0, 1, 2], label="steps")
     left.fill_between([0, 1], [0, 0], [5, 5], label="band")
     left.bar([1], [6], label="bars")
+    named("a row", *left.errorbar([8], [9], [1]).get_children())
+    band(left, "MAP", np.array([3.0]), np.array([[5.0], [7.0]]), "MAP  0.9")
+    marks(left, "MAP", [3], [4])
     image = plane(right, np.arange(2), np.arange(2), np.array([[1, 2], [3, 0.123456]]), "viridis", (0, 3))
     right.scatter([7], [8], label="cloud")
     figure.colorbar(image)
@@ -29,7 +33,9 @@ def test_every_mark_is_written(tmp_path: Path) -> None:
     assert {("1", "line", "line", "0", "2", ""), ("1", "line", "line", "1", "nan", "")} <= told
     assert {("1", "step", "steps", "0.5", "3", ""), ("1", "step", "steps", "1.5", "4", "")} <= told
     assert ("1", "bar", "", "1", "6", "") in told and ("2", "point", "cloud", "7", "8", "") in told
-    assert {row["y"] for row in rows if row["kind"] == "outline"} == {"0", "5"}
+    assert {row["y"] for row in rows if row["kind"] == "outline" and row["label"] == "band"} == {"0", "5"}
+    assert {("1", "line", "a row", "8", "9", "")} | {("1", "outline", "a row", "8", y, "") for y in ("8", "10")} <= told
+    assert {("1", "line", "MAP, published", "3", "4", ""), ("1", "outline", "MAP", "3", "7", "")} <= told
     assert {("2", "image", "", "1", "0", "2"), ("2", "image", "", "1", "1", "0.12")} <= told
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
