@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from reports.figures import FIGURES, Runs
+from benchmarks import tables
+from benchmarks.records.published import Published
+from reports.aggregate import CellResult, TableResult
+from reports.figures import FIGURES, Figure, Runs, kernels
 from reports.figures.ood import _reliability
+from reports.figures.own import points
 from reports.figures.parts import FEW, few, mean_and_error, two_histograms
 from reports.figures.style import labelled, plt
 
@@ -56,3 +61,30 @@ def test_the_ece_in_a_legend_is_that_of_the_drawn_bins(bins: int, ece: str) -> N
     runs = Runs(FIGURES["rudner2021-figure-5-cifar10"], "paper", {"MAP": [Run()]}, (), read)  # type: ignore[list-item]
     _, axis = plt.subplots()
     assert _reliability(axis, runs) == f"; ECE of {bins} bins" and f"MAP  ECE {ece}" in labelled(axis)
+
+
+def test_points_are_means_with_one_error_and_published_numbers_as_rings() -> None:
+    table = tables.get("dirichlet2022-2")
+    rows, columns = table.rows[:2], table.columns[:1]
+    number = Published("p", "1", "mnist", "", "MAP", "accuracy", 92.0, 0.2, 5, "", ("", ""))
+    values = {(0, 0): 89.0, (0, 1): 91.0}
+    cells = [[CellResult(rows[0], columns[0], 2, values, number)], [CellResult(rows[1], columns[0], 1, {(0, 0): 95.0})]]
+    result = TableResult(replace(table, rows=rows, columns=columns), "paper", cells)
+    runs = Runs(Figure("t-points", "t", "t", "", ""), "paper", {}, (), lambda run: {}, cells=lambda: result)
+    axis = points(runs).axes[0]
+    bars = [each.get_children() for each in axis.containers]
+    assert [tuple(drawn[0].get_xydata()[0]) for drawn in bars] == [(90.0, 0.0), (95.0, 1.0)]  # type: ignore[attr-defined]
+    assert bars[0][-1].get_segments()[0].tolist() == [[89.0, 0.0], [91.0, 0.0]] and len(bars[1]) == 1  # type: ignore[attr-defined]
+    rings = [each for each in axis.lines if each.get_markerfacecolor() == "none"]
+    assert [ring.get_xydata().tolist() for ring in rings] == [[[92.0, 0]]]  # type: ignore[union-attr]
+    assert "higher is better" in axis.get_xlabel()
+
+
+def test_bands_of_estimates_are_standard_errors_over_draws() -> None:
+    runs = Runs(FIGURES["cinquin2024-figure-20"], "computed", {}, (), lambda run: {})
+    axis = kernels.divergences(runs).axes[0]
+    found = [kernels.estimates("RBF", [1e-2], kernels.SIZES, seed)[0] for seed in range(kernels.DRAWS)]
+    band = axis.collections[list(kernels.GAMMAS).index(1e-2)].get_paths()[0].vertices
+    for k, size in enumerate(kernels.SIZES):
+        edges = band[band[:, 0] == size, 1]  # type: ignore[index]
+        assert np.ptp(edges) / 2 == pytest.approx(stats.sem(found)[k], rel=1e-6)
