@@ -18,6 +18,7 @@ from reports.figures.ood import _reliability
 from reports.figures.own import points
 from reports.figures.parts import FEW, few, mean_and_error, two_histograms
 from reports.figures.style import labelled, plt
+from reports.figures.toys import shades
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +50,15 @@ def test_few_points_are_few_in_a_run_on_average() -> None:
     assert list(few(np.array([[FEW - 1, FEW - 2, 0], [FEW, FEW + 2, 2 * FEW]]))) == [True, False, False]
 
 
+class Run:
+    """A record with two metrics."""
+
+    def conditions(self, metric: str) -> Iterator[tuple[str, float]]:
+        yield "", {"ece_10": 0.1, "ece": 0.2}[metric]
+
+
 @pytest.mark.parametrize(("bins", "ece"), [(10, "0.100"), (15, "0.200")])
 def test_the_ece_in_a_legend_is_that_of_the_drawn_bins(bins: int, ece: str) -> None:
-    class Run:
-        def conditions(self, metric: str) -> Iterator[tuple[str, float]]:
-            yield "", {"ece_10": 0.1, "ece": 0.2}[metric]
-
     centres = (np.arange(bins) + 0.5) / bins
     curve = {"confidence": centres, "accuracy": centres, "count": np.full(bins, 50)}
     read: Any = lambda run: {"test/reliability": curve}
@@ -88,3 +92,15 @@ def test_bands_of_estimates_are_standard_errors_over_draws() -> None:
     for k, size in enumerate(kernels.SIZES):
         edges = band[band[:, 0] == size, 1]  # type: ignore[index]
         assert np.ptp(edges) / 2 == pytest.approx(stats.sem(found)[k], rel=1e-6)
+
+
+def test_shades_end_one_two_and_three_deviations_from_the_mean() -> None:
+    mean, std = [0.0, 1.0], [0.5, 0.25]
+    curve = {"x": [[0.0], [1.0]], "mean": mean, "std": std, "samples": []}
+    read: Any = lambda run: {"grid/grid": curve}
+    axis = shades(Runs(FIGURES["pequignot2020-figure-1"], "paper", {"HMC": [Run()]}, (), read)).axes[0]  # type: ignore[list-item]
+    for count, band in zip((3, 2, 1), axis.collections, strict=True):
+        corners = band.get_paths()[0].vertices
+        assert {tuple(corner) for corner in np.asarray(corners)} == {
+            (float(x), mean[x] + side * count * std[x]) for x in (0, 1) for side in (-1, 1)
+        }
