@@ -6,7 +6,11 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from benchmarks.records import published
 from reports.coverage import Coverage, coverage, markdown, text, totals
+from reports.page.book import Book
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table, on_own_files
 
 PER_PAPER = {"cinquin2024": 477, "dirichlet2022": 1140, "pequignot2020": 294, "rudner2021": 32, "rudner2022": 91}
@@ -46,6 +50,15 @@ def test_cells_are_counted_by_their_verdict(write: Callable[..., Path]) -> None:
     next(results.rglob("*.json")).unlink()
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
     assert (found.recorded, found.partial, found.reproduced, found.undecided) == (1, 1, 0, 1), "a split is missing"
+
+
+def test_differing_cells_with_a_shown_cause_are_counted_among_those_that_differ(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = write("MAP", "fashion_mnist", {("", "accuracy"): [0.917, 0.9175, 0.9172], ("", "ece"): [0.1, 0.11, 0.12]})
+    monkeypatch.setattr(Book, "causes", lambda *_: published.table("rudner2022", "1"))  # one for every cell
+    found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
+    assert (found.reproduced, found.differing, found.shown) == (1, 1, 1)
 
 
 def test_of_two_rows_of_one_published_row_the_first_counts(write: Callable[..., Path]) -> None:
