@@ -157,11 +157,12 @@ def on_table(table: str, findings: Iterable[Finding]) -> str:
 
 
 def best(result: TableResult) -> tuple[int, list[tuple[str, int]]]:
-    """Return the number of columns where rows are told apart, and the three rows that lose in the fewest of them, each
-    with the number of columns where no row is significantly better."""
+    """Return the number of columns where rows are told apart, and the three rows that lose in the fewest of them and
+    all equal to the third, each with the number of columns where no row is significantly better."""
     columns = [j for j in range(len(result.table.columns)) if any(row[j].bold for row in result.cells)]
     found = [(row[0].row.label, sum(row[j].bold for j in columns)) for row in result.cells]
-    return len(columns), [each for each in sorted(found, key=lambda row: (-row[1], row[0])) if each[1]][:3]
+    leading = [each for each in sorted(found, key=lambda row: (-row[1], row[0])) if each[1]]
+    return len(columns), [each for each in leading if each[1] >= leading[:3][-1][1]]
 
 
 def result_line(result: TableResult) -> str:
@@ -169,7 +170,7 @@ def result_line(result: TableResult) -> str:
     columns, rows = best(result)
     where = "the one column" if columns == 1 else f"the {columns} columns"
     shown = ", ".join(f"{label} in {count}" for label, count in rows)
-    return f"Not worse than any other row, in {where} where rows are told apart: {shown}." if rows else ""
+    return f"Not significantly worse than any other row, in {where} where rows are told apart: {shown}." if rows else ""
 
 
 def rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from scipy import stats
 from reports.aggregate import TableResult, aggregate
 from reports.findings.claims import Rule
 from reports.findings.comparisons import of
+from reports.findings.words import best, result_line
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, Row, fake_table
 
@@ -111,3 +112,16 @@ def test_infinite_values_and_runs_without_a_partner_are_not_tested(wide: TableRe
 def test_a_metric_without_a_better_side_needs_one(wide: TableResult) -> None:
     with pytest.raises(ValueError, match="needs a side"):
         effects(wide, Rule(("free",), ("a",), ("b",), ("mnist:angle=0:predictive_entropy",), "each"))
+
+
+def test_rows_that_equal_the_third_best_are_named_too(wide: TableResult) -> None:
+    cells = [
+        [dataclasses.replace(cell, bold=i != 0 or j == 0) for j, cell in enumerate(row)]
+        for i, row in enumerate(wide.cells)
+    ]
+    found = dataclasses.replace(wide, cells=[*cells, cells[1]])
+    assert best(found) == (6, [("b", 6), ("b", 6), ("c", 6), ("d", 6)])
+    assert best(dataclasses.replace(wide, cells=cells[:2])) == (6, [("b", 6), ("a", 1)])
+    assert result_line(found).startswith("Not significantly worse than any other row, in the 6 columns")
+    none = [[dataclasses.replace(cell, bold=False) for cell in row] for row in cells]
+    assert result_line(dataclasses.replace(wide, cells=none)) == ""

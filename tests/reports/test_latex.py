@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks.errors import UnknownName, UsageError
 from reports.aggregate import TableResult, aggregate
+from reports.agreement import Verdict
 from reports.choice import Choice, page_size
-from reports.entries import entry
+from reports.entries import VERDICTS, entry
 from reports.latex import latex
 from reports.records import Records
 from reports.shown import Shown
@@ -139,6 +140,11 @@ def test_the_caption_is_one_sentence_and_notes_are_below_the_last_part(result: T
     assert captions and all(caption.count(". ") == 0 and len(caption) < 200 for caption in captions)
     assert form.count("A note.") == 1 and form.index("A note.") > form.rindex(r"\end{tabular")
     assert all(r"\begin{tablenotes}" in each for each in form.split(r"\begin{table}")[1:]), "verdicts are explained"
+
+
+def test_marks_of_verdicts_say_the_verdict() -> None:
+    assert all(VERDICTS[verdict.word][1].startswith(verdict) for verdict in Verdict)
+    assert len({mark for mark, _ in VERDICTS.values()}) == len(VERDICTS)
 
 
 def test_entries_keep_every_printed_digit() -> None:

@@ -52,6 +52,16 @@ def test_what_is_not_better_by_the_test_is_not_told_apart(write: Callable[..., P
     assert sheet["columns"][0]["pairs"][0][2] == 0
 
 
+def test_a_difference_that_holms_correction_leaves_open_is_not_told_apart(write: Callable[..., Path]) -> None:
+    """0.3 / (0.1 sqrt(1/3 + 1/9)) has p = 0.046 by two degrees of freedom; a third row makes three pairs of them."""
+    values = {"MC Dropout": [2.0, 2.1, 2.2], "Ensemble": [2.3, 2.5, 2.4], HOSTILE: [2.15, 2.4, 2.1]}
+    for method, each in values.items():
+        results = write(method, "boston", {("", "rmse"): each})
+    (sheet,) = compared(Book(Suite(table()), Records(results)))["sheets"]
+    found = {(i, k): (better, p) for i, k, better, p, _ in sheet["columns"][0]["pairs"]}
+    assert found[0, 1] == (0, 0.046) and all(better == 0 for better, _ in found.values())
+
+
 def test_no_row_is_bold_that_loses_a_comparison(tmp_path: Path) -> None:
     book = Book(Suite(table()), Records(records(tmp_path).root))
     lost = set()
