@@ -232,6 +232,14 @@ def test_light_and_dark(browser: Browser) -> None:
     assert browser.run(ground) == before and browser.faults() == []
 
 
+def test_a_printed_table_is_not_cut(table: Browser) -> None:
+    table.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    frame = "const style = getComputedStyle(document.querySelector('.sheet .tall')); return style."
+    found = table.run(f"{frame}overflowX"), table.run(f"{frame}maxHeight")
+    table.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert found == ("visible", "none")
+
+
 def test_the_search_is_used_by_keyboard(browser: Browser) -> None:
     browser.open("methods/ensemble.html")
     browser.driver.find_element(By.TAG_NAME, "body").send_keys("/")
