@@ -65,6 +65,22 @@ def test_errors_from_shared_splits_make_fewer_differences_than_the_level() -> No
     assert 0.04 < told(difficulty + ours, other + theirs) < 0.06
 
 
+def test_the_level_holds_for_random_splits_of_the_same_points() -> None:
+    """Ten test errors of the mean of nine tenths of 60 points, on either side by splits of their own."""
+    rng, out, trials = np.random.default_rng(0), 0, 400
+
+    def errors(points: np.ndarray) -> np.ndarray:
+        splits = (rng.permutation(points) for _ in range(10))
+        return np.array([math.sqrt(np.mean((split[:6] - split[6:].mean()) ** 2)) for split in splits])
+
+    for _ in range(trials):
+        points = rng.normal(size=60)
+        ours, theirs = errors(points), errors(points)
+        number = replace(THEIRS, mean=theirs.mean(), stderr=stats.sem(theirs), n_runs=10)
+        out += not Comparison(tuple(ours), number, 1.0).agrees
+    assert stats.binom.ppf(0.001, trials, 0.05) <= out <= stats.binom.ppf(0.999, trials, 0.05)
+
+
 def test_rounding_is_taken_off_the_distance_and_added_to_the_error() -> None:
     found = comparison(half_unit=0.05, half_unit_of_error=0.005)
     assert found.gap == pytest.approx(0.5 - 0.05)
