@@ -34,8 +34,16 @@ def rotate(images: np.ndarray, angle: int, method: str) -> np.ndarray:
         black = np.zeros((*images.shape[:2], 1), images.dtype)
         pixels = np.concatenate([images.reshape(*images.shape[:2], -1), black], axis=2)
         return pixels[..., _sources(side, angle % 360)].reshape(images.shape)
-    pixels = images.reshape(-1, side * side).astype(np.float32)
-    return (pixels @ _operator(side, angle % 360, method)).reshape(images.shape)
+    if method == "bilinear":
+        pixels = images.reshape(-1, side * side).astype(np.float32)
+        return (pixels @ _bilinear(side, angle % 360)).reshape(images.shape)
+    # Not as a matrix: its product, of many weights a pixel, has other last digits on other processors.
+    from scipy.ndimage import rotate as rotate_array  # here, since scipy takes a second to load
+
+    pixels = images.reshape(-1, side, side).astype(np.float64)
+    turned = rotate_array(pixels, angle, (1, 2), reshape=method == "cubic")
+    row, column = (size // 2 - side // 2 for size in turned.shape[1:])
+    return turned[:, row : row + side, column : column + side].astype(np.float32).reshape(images.shape)
 
 
 def interpolated(images: np.ndarray, angle: float, background: float = 0.0) -> np.ndarray:
@@ -56,22 +64,13 @@ def _sources(side: int, angle: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _operator(side: int, angle: int, method: str) -> np.ndarray | sparse.csc_array:
-    """Return rotation, which is linear, as a matrix [H * H, H * H] over pixels: one product turns all images."""
+def _bilinear(side: int, angle: int) -> sparse.csc_array:
+    """Return bilinear rotation as a matrix [H * H, H * H] over pixels, of few weights each: one product turns all
+    images."""
     from scipy import sparse  # here, since scipy takes a second to load
-    from scipy.ndimage import rotate as rotate_array
 
-    unit = np.eye(side * side).reshape(-1, side, side)
-    if method == "bilinear":
-        turned = interpolated(unit, angle)
-    elif method == "spline":
-        turned = rotate_array(unit, angle, (1, 2), reshape=False)
-    else:
-        turned = rotate_array(unit, angle, (1, 2))
-        row, column = (size // 2 - side // 2 for size in turned.shape[1:])
-        turned = turned[:, row : row + side, column : column + side]
-    operator = turned.reshape(side * side, -1).astype(np.float32)
-    return sparse.csc_array(operator) if method == "bilinear" else operator  # few weights a pixel, or nearly all
+    turned = interpolated(np.eye(side * side).reshape(-1, side, side), angle)
+    return sparse.csc_array(turned.reshape(side * side, -1).astype(np.float32))
 
 
 def standardised(images: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:

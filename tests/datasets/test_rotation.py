@@ -61,12 +61,21 @@ def test_bilinear_stays_between_black_and_white_and_fills_with_black() -> None:
     assert turned[0, 0] == turned[-1, 0] == 0 and turned[14, 14] == pytest.approx(255)
 
 
-def test_channels_turn_alike_and_batches_do_not_matter() -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_channels_turn_alike_and_batches_do_not_matter(method: str) -> None:
     colours = np.concatenate([IMAGES, IMAGES // 2, IMAGES // 3], axis=1)
-    turned = rotate(colours, 20, "bilinear")
+    turned = rotate(colours, 20, method)
     for c in range(3):
-        assert np.array_equal(turned[:, c : c + 1], rotate(colours[:, c : c + 1], 20, "bilinear"))
-    assert np.array_equal(rotate(IMAGES[2:3], 20, "bilinear"), rotate(IMAGES, 20, "bilinear")[2:3])
+        assert np.array_equal(turned[:, c : c + 1], rotate(colours[:, c : c + 1], 20, method))
+    assert np.array_equal(rotate(IMAGES[2:3], 20, method), rotate(IMAGES, 20, method)[2:3])
+
+
+@pytest.mark.parametrize("method", ["cubic", "spline"])
+def test_splines_are_to_the_bit_those_of_scipy_in_double_precision(method: str) -> None:
+    for image, turned in zip(IMAGES, rotate(IMAGES, 25, method)):
+        whole = rotate_array(image[0].astype(float), 25, reshape=method == "cubic")
+        row, column = (size // 2 - 14 for size in whole.shape)
+        assert np.array_equal(turned[0], whole[row : row + 28, column : column + 28].astype(np.float32))
 
 
 @pytest.mark.parametrize("angle", [1, 10, 45, 100, 170, 359])
