@@ -103,7 +103,7 @@ class Plain(Display):
     def left(self) -> str:
         """Return the time left, in words."""
         seconds = self.forecast.left(time.monotonic())
-        if seconds is None:
+        if not seconds:  # 0: training is over, and how long the evaluation takes is not known
             return "time left not known"
         return f"{'at most' if self.forecast.bounded else 'about'} {duration(seconds)} left"
 

@@ -16,9 +16,6 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.state.failures import Failures
-from benchmarks.sweep import progress
-from benchmarks.sweep.forecast import Forecast
-from benchmarks.sweep.plan import RunOutcome, make_plan
 from reports.records import Records
 from tests.benchmarks import fakes
 
@@ -245,85 +242,6 @@ def test_explain_a_cell(say, monkeypatch, where):
     assert "docs/causes.md" not in told
     told = say("explain", "fake", "MAP", "accuracy")[1]
     assert "published: 91.0 ± 0.5 (p, table 1, MAP)" in told and "docs/causes.md" in told
-
-
-def lines_of(tmp_path, display, capsys) -> str:
-    configs = [fakes.config(seed) for seed in range(3)]
-    folders = tmp_path / "results", tmp_path / "state"
-    plan = make_plan(configs, *folders, fakes.SUITE)
-    groups = plan.groups
-    display.begin(plan, Forecast(groups))
-    for group, status in zip(groups, ("done", "failed", "failed")):
-        display.report(group, 0.5, "step 5")
-        display.end(group, [RunOutcome(group.keys[0], status, "it diverged" if status == "failed" else "")])
-    display.close()
-    return capsys.readouterr().out
-
-
-def test_plain_progress(tmp_path, capsys):
-    told = lines_of(tmp_path, progress.Plain(every=0), capsys)
-    assert told.splitlines()[0] == "3 runs: 3 missing; 3 groups of runs to train"
-    assert "0/3 runs, time left not known [MAP, digits, split 0 seed 0 50%]" in told
-    assert "failed: MAP, digits, split 1 seed 1: it diverged" in told
-    assert "failed: MAP, digits, split 2 seed 2: for the same reason" in told
-    assert told.splitlines()[-1].startswith("3/3 runs, 2 failed in ")
-    assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
-
-
-def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
-    plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
-    (group,) = plan.groups
-    display = progress.Plain(every=0)
-    display.begin(plan, Forecast([group]))
-    for fraction in (0.5, 1.0):
-        display.report(group, fraction, "making images: 2 of 19")
-    display.report(group, 0.6, "waiting for a training by process 7 on node")
-    display.report(
-        group, 0.7, "MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node"
-    )
-    told = capsys.readouterr().out
-    assert "split 0 seed 0 50%]" in told and "split 0 seed 0 100% making images: 2 of 19]" in told
-    assert "split 0 seed 0 60% waiting for a training by process 7 on node]" in told
-    assert "70% MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node]" in told
-    for _ in range(2):  # as of two workers, each of which tells of the whole group
-        display.end(group, [RunOutcome(group.keys[0], "done")])
-    assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 runs in ")
-    for _ in range(2):
-        display.end(group, [RunOutcome(group.keys[0], "failed", "it diverged")])
-    told = capsys.readouterr().out
-    assert told.count("failed: ") == 1 and told.splitlines()[-1].startswith("1/1 runs, 1 failed in ")
-
-
-def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch):
-    clock = iter([0.0, 4.0, 12.0, 30.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    ticker = progress.Ticker(3, "runs")
-    for done in (1, 2, 3):
-        ticker(done, "changed")
-    assert capsys.readouterr().out == "2/3 runs, about 6 s left\n"
-
-
-def test_live_progress(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    told = lines_of(tmp_path, progress.Live(), capsys)
-    assert "3 runs: 3 missing" in told and "failed: MAP, digits, split 1 seed 1: it diverged" in told
-    assert "3/3, 2 failed" in told
-
-
-def test_long_reasons_are_cut_in_lists():
-    assert progress.brief("short") == "short"
-    assert progress.brief("x" * 500) == "x" * 237 + "..."
-
-
-def test_durations():
-    assert [progress.duration(s) for s in (0.4, 89, 90, 5000, 7500)] == [
-        "0 s",
-        "89 s",
-        "2 min",
-        "83 min",
-        "2 h 05 min",
-    ]
 
 
 def test_failures_that_cannot_be_read_are_failures(tmp_path):
