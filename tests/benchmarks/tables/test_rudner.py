@@ -204,15 +204,19 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
 
 
 def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_images() -> None:
-    own, held, *both = (
-        runs("rudner2022-1-laplace", ", ".join(("BNN-Laplace", *variant)), "fashion_mnist", "paper")[0]
-        for variant in ((), ("precision by validation",), *((f"precision {d}, in training too",) for d in (10, 100)))
+    variants = ("precision by validation", "100 draws", *(f"precision {d}, in training too" for d in (10, 100)))
+    own, held, more, *both = (
+        runs("rudner2022-1-laplace", label, "fashion_mnist", "paper")[0]
+        for label in ("BNN-Laplace", *(f"BNN-Laplace, {variant}" for variant in variants))
     )
     assert training_key(own) == training_key(runs("rudner2022-1", "BNN-Laplace", "fashion_mnist", "paper")[0])
     assert [each["parts"]["prior"]["variance"] for each in (own, held, *both)] == [1, 1, 1 / 10, 1 / 100]
     assert [each["parts"]["fit"]["precision"] for each in both] == ["prior", "prior"]
     assert held["parts"] == merge(own["parts"], {"fit": {"precision": "validation"}})
     assert datasets.describe("fashion_mnist", held["dataset"]["scheme"]).n_train == 54_000
+    assert training_key(more) == training_key(own)
+    assert {**more["evaluation"], "samples": own["evaluation"]["samples"]} == own["evaluation"]
+    assert (own["evaluation"]["samples"], more["evaluation"]["samples"]) == (10, 100)
 
 
 @pytest.mark.parametrize("label", ["MAP", "MFVI", "MC Dropout", "Deep Ensemble"])
