@@ -77,7 +77,8 @@ def execute(
     def follow(fraction: float, text: str) -> None:
         nonlocal come
         come = fraction
-        report(fraction, text)
+        if text:
+            report(fraction, text)
 
     with restored(), listening(lambda text: report(come, text)):
         outcomes = _outcomes(by_training(configs), state, follow)
@@ -102,6 +103,7 @@ def _outcomes(
             if mine:
                 outcomes |= _take_kept(part, state)  # others may have been stored since
                 trained = train(part, state, told) if part else {}
+                told(1.0, "")  # for the messages of evaluation; training may have ended before its last epoch
         outcomes |= (
             {run_key(run): _evaluate(run, trained[key], state) for key, asked in part.items() for run in asked}
             if mine

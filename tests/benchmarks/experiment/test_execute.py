@@ -288,6 +288,19 @@ def test_progress_is_reported(tmp_path):
     assert heard[-1][1] == "predictions at test: piece 1 of 1", "evaluation is no silence after training"
 
 
+def test_a_training_that_ends_early_is_reported_as_over_while_it_is_evaluated(tmp_path):
+    rule = {"early_stopping": {"patience": 1, "every": 1}, "epochs": 9, "optimiser": {"name": "adam", "lr": 1e-12}}
+    heard = []
+    execute(
+        [config(dataset="digits", scheme="validation", **rule)],
+        state=tmp_path,
+        report=lambda *told: heard.append(told),
+    )
+    trained = [fraction for fraction, text in heard if text.startswith("epoch")]
+    evaluated = {fraction for fraction, text in heard if text.startswith("predictions")}
+    assert max(trained) < 1 and evaluated == {1.0}
+
+
 def test_a_fit_that_fails_fails_its_run_alone(tmp_path, monkeypatch):
     case, fitted = config("Laplace (full)"), Dense.fitted
     other = {**case, "seed": 1}
