@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from fvi_core.data import rows
 from fvi_core.kernels import Kernel, Params, evenly_spaced
 from fvi_core.random import Streams
-from fvi_core.telling import tell
+from fvi_core.telling import due, tell
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
 ADVICE = "where rows are repeated with equal targets the marginal likelihood grows without bound as the noise goes to 0"
@@ -105,7 +105,7 @@ def fit_kernel(
     order: Tensor | None = None
     start = n
     for step in range(steps):
-        if step % -(-steps // 100) == 0:
+        if due(step, steps):
             tell(f"fitting a kernel, step {step} of {steps}")
         if order is None or start + size > n:
             order, start = streams.permutation(n), 0

@@ -83,6 +83,8 @@ class Model:
                 f"weight: alpha {self.weight.alpha} is for the mean log-likelihood of points, found likelihood "
                 f"{self.likelihood.name!r} with class_weights or an error of its own"
             )
+        if self.divergence is None:
+            self._refuse_context("the method has no divergence")
 
     @property
     def weight_prior(self) -> tuple[float, float] | None:
@@ -147,7 +149,7 @@ class Model:
         """Return the standard deviation ``[R]`` of Gaussian noise, or None."""
         return self.likelihood.noise_std(Held.of(parameters).likelihood)
 
-    def _refuse_unused_context(self, why: str) -> None:
+    def _refuse_context(self, why: str) -> None:
         if self.context is not None:
             raise NotSupported(f"context {self.context.name!r} would not be used, as {why}: leave it out")
 
@@ -224,7 +226,7 @@ class Model:
                     f"family {self.family.name!r} is trained by the evidence of all {n_train} training points at once, "
                     f"found a batch of {x.shape[1]}; set batch_size to at least {n_train}"
                 )
-            self._refuse_unused_context("the evidence needs none")
+            self._refuse_context("the evidence needs none")
             return -evidence / n_train
         context_size = 0
 
@@ -261,7 +263,6 @@ class Model:
             log_likelihood = self._sampled_term(likelihood_parameters, values, y)
         _check_replicas(f"likelihood {self.likelihood.name!r}", log_likelihood, len(x))
         if self.divergence is None:
-            self._refuse_unused_context("the method has no divergence")
             return -log_likelihood
         prior = cast(Prior, self.prior)  # None if the divergence needs no prior
         step = Step(
@@ -282,7 +283,7 @@ class Model:
         )
         divergence = self.divergence(step)
         if not context_size:
-            self._refuse_unused_context(f"divergence {self.divergence.name!r} compares no functions")
+            self._refuse_context(f"divergence {self.divergence.name!r} compares no functions")
         _check_replicas(f"divergence {self.divergence.name!r}", divergence, len(x))
         return self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence - log_likelihood
 

@@ -29,13 +29,18 @@ def tell(text: str) -> None:
         listener(text)
 
 
+def due(place: int, n: int) -> bool:
+    """Whether a message is due at the step of this number, from 0: at every one of n steps, of many at a hundred."""
+    return place % -(-n // 100) == 0
+
+
 def counted(what: str, items: Iterable[T], costs: Sequence[float]) -> Iterator[T]:
     """Yield items, each after the message "``what`` k of n" (of many items, a hundred), with the time left by the
     items' relative costs."""
     start, done, whole, n = time.monotonic(), 0.0, sum(costs), len(costs)
     for place, (item, cost) in enumerate(zip(items, costs, strict=True)):
         left = (time.monotonic() - start) * (whole / done - 1) if done else 0.0
-        if place % -(-n // 100) == 0:
+        if due(place, n):
             tell(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
         yield item
         done += cost

@@ -15,7 +15,7 @@ from benchmarks.experiment.assembly import load_split
 from benchmarks.experiment.prediction import Predicted, measured
 from benchmarks.records import provenance
 from benchmarks.records.form import slug
-from benchmarks.records.predictions import ClassificationPredictions
+from benchmarks.records.predictions import drawn
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.external import config, recorded, same, template
@@ -72,10 +72,7 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
                 f"{', '.join(sorted(named))} one of {', '.join(FORMS[split.task])}, and its fingerprint"
             )
     made_elsewhere = {each.name: predictions(answer, each, split) for each in sets}
-    draws = {
-        name: len(p.logits if isinstance(p, ClassificationPredictions) else p.samples)
-        for name, p in made_elsewhere.items()
-    }
+    draws = {name: len(drawn(each)) for name, each in made_elsewhere.items()}
     (name, samples), *others = draws.items()
     if wrong := [other for other, count in others if count != samples]:
         raise Refused(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.errors import UnknownName
-from benchmarks.records.predictions import ClassificationPredictions, Predictions
+from benchmarks.records.predictions import Predictions, drawn
 from benchmarks.shapes import MetricRow
 from fvi_core import plugins
 from fvi_core.printing import message
@@ -145,5 +145,4 @@ def metric_rows(dataset: str, condition: str, values: dict[str, float], n: int) 
 
 def points(predictions: Predictions) -> int:
     """Return the number of points of a set's predictions."""
-    drawn = predictions.logits if isinstance(predictions, ClassificationPredictions) else predictions.samples
-    return drawn.shape[1]
+    return drawn(predictions).shape[1]

@@ -115,6 +115,12 @@ class RegressionPredictions:
 
 Predictions = ClassificationPredictions | RegressionPredictions
 
+
+def drawn(predictions: Predictions) -> np.ndarray:
+    """Return the function samples: logits ``[S, N, C]`` or values ``[S, N]`` or ``[S, N, Q]``."""
+    return predictions.logits if isinstance(predictions, ClassificationPredictions) else predictions.samples
+
+
 _DTYPES = {"logits": np.float16, "labels": np.int64, "samples": np.float32}
 
 

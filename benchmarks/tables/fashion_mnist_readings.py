@@ -79,11 +79,11 @@ def _prior(variance: float) -> Parts:
 
 
 BY_VALIDATION, MORE_DRAWS = "precision by validation", "100 draws"
-OTHERWISE: dict[str, dict[str, Any]] = {
+OTHER_FIELDS: dict[str, dict[str, Any]] = {
     BY_VALIDATION: {"scheme": f"{PAPER}-validation"},  # a tenth of the training images held out
     MORE_DRAWS: {"samples": 100},
 }
-"""What variants change besides parts."""
+"""Fields of a recipe other than parts, by the variant that changes them."""
 UNPRINTED: dict[str, tuple[str, tuple[str, ...], dict[str, Parts]]] = {
     "penalty": (
         "MAP by the penalty on its weights",
@@ -131,7 +131,7 @@ CHANGES: dict[str, Parts] = {"": {}} | {name: parts for *_, own in UNPRINTED.val
 def baseline_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the row of table rudner2022-1 with the variant's changes."""
     found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol).with_parts(CHANGES[row.variant])
-    return replace(found, **OTHERWISE.get(row.variant, {}))
+    return replace(found, **OTHER_FIELDS.get(row.variant, {}))
 
 
 def _baselines(suffix: str, title: str, labels: tuple[str, ...], variants: dict[str, Parts]) -> Table:
