@@ -53,7 +53,8 @@ def test_distributions_are_of_the_trainings_of_the_tables(number: str, other: st
 
 
 def test_the_prior_of_experiment_1_is_that_of_its_other_rows_and_is_not_trained() -> None:
-    (prior,) = runs(tables.get("pequignot2020-figure-4"), "Prior")
+    prior, *more = runs(tables.get("pequignot2020-figure-4"), "Prior")
+    assert [each["seed"] for each in (prior, *more)] == [0, 1, 2]
     family, training = prior["parts"]["family"], prior["parts"]["training"]
     assert training["epochs"] == 0 and family["mean_init"] == 0.0
     assert family["log_var_init"] == pytest.approx([math.log(prior["parts"]["prior"]["variance"])] * 2)

@@ -42,7 +42,8 @@ def test_experiment_1_has_the_split_of_the_authors_code(dataset: str) -> None:
 @pytest.mark.parametrize("protocol", ["paper", "short", "smoke"])
 @pytest.mark.parametrize("dataset", ["concrete", "yacht"])
 def test_posteriors_are_compared_with_hmc_on_their_own_split(dataset: str, protocol: str) -> None:
-    (hmc,) = runs("1", "HMC", dataset, protocol)
+    hmc, *more = runs("1", "HMC", dataset, protocol)
+    assert [each["seed"] for each in (hmc, *more)] == ([0, 1] if protocol == "smoke" else [0, 1, 2])
     for label in ("NN-HyVI", "FuNN-HyVI", "MFVI"):
         for run in runs("4", label, dataset, protocol):
             (against,) = run["evaluation"]["posterior"]["against"]["HMC"]
@@ -51,8 +52,9 @@ def test_posteriors_are_compared_with_hmc_on_their_own_split(dataset: str, proto
 
 
 def test_the_other_split_of_concrete_changes_nothing_but_the_split() -> None:
-    for label in ("HMC", "NN-HyVI", "FuNN-HyVI"):
-        for theirs, other in zip(runs("2", label, "concrete"), runs("2-split", label, "concrete"), strict=True):
+    for label, count in (("HMC", 1), ("NN-HyVI", 3), ("FuNN-HyVI", 3)):
+        others = runs("2-split", label, "concrete")
+        for theirs, other in zip(runs("2", label, "concrete")[:count], others, strict=True):
             assert (theirs["dataset"]["split"], other["dataset"]["split"]) == (1, 0)
             assert (theirs["parts"], theirs["seed"]) == (other["parts"], other["seed"])
             assert run_key(theirs) != run_key(other)
@@ -60,7 +62,7 @@ def test_the_other_split_of_concrete_changes_nothing_but_the_split() -> None:
 
 def test_longer_chains_have_as_many_draws_and_stand_beside_the_same_posteriors() -> None:
     """Table 6: 60,000 to 230,000 iterations, of which 4,000 to 40,000 are burnt; App. C: 1,000 draws."""
-    (hmc,), (longer,) = runs("1", "HMC", "wine"), runs("1-chains", "HMC", "wine")
+    (hmc, *_), (longer,) = runs("1", "HMC", "wine"), runs("1-chains", "HMC", "wine")
     draws = {"family": {"size": 100}, "training": {"samples": 10, "thinning": 15}}
     assert merge(longer["parts"], draws) == hmc["parts"] and longer["dataset"] == hmc["dataset"]
     training = longer["parts"]["training"]
