@@ -112,7 +112,7 @@ def check_parameters(path: Path, record: Record) -> None:
     """Raise Foreign unless a file holds the parameters of a record's training."""
     try:
         found = parameters.read(path, training_key(record["config"]))
-    except parameters.DAMAGE as error:
+    except kept.DAMAGE as error:
         raise Foreign(f"{path}: expected parameters, found none: {message(error)[:200]}") from error
     theirs: Mapping[str, Any] = found.provenance | {"training_fingerprint": found.fingerprint}
     ours: Mapping[str, Any] = record["provenance"]

@@ -91,17 +91,18 @@ def _outcomes(
     runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
 ) -> dict[str, Outcome]:
     """Return the outcome of every run by key, from stored parameters where available, else by training."""
-    outcomes = _take_kept(runs, state)
-    parts = Checkpoints(state).parts(runs)
+    count = len(runs)
+    outcomes = _take_kept(runs, state, report)
+    parts, kept_share = Checkpoints(state).parts(runs), 1 - len(runs) / count
     for i, keys in enumerate(parts):
 
         def told(fraction: float, text: str, i: int = i) -> None:
-            report((i + fraction) / len(parts), text)
+            report(kept_share + (1 - kept_share) * (i + fraction) / len(parts), text)
 
         part = {key: runs[key] for key in keys}
         with alone(state, keys, lambda text: told(0.0, text)) as mine:
             if mine:
-                outcomes |= _take_kept(part, state)  # others may have been stored since
+                outcomes |= _take_kept(part, state, told)  # others may have been stored since
                 trained = train(part, state, told) if part else {}
                 told(1.0, "")  # for the messages of evaluation; training may have ended before its last epoch
         outcomes |= (
@@ -112,22 +113,31 @@ def _outcomes(
     return outcomes
 
 
-def _take_kept(runs: dict[str, list[RunConfig]], state: Path) -> dict[str, Outcome]:
+def _take_kept(
+    runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
+) -> dict[str, Outcome]:
     """Return the outcomes of the runs whose parameters are stored, and delete these from ``runs``."""
     outcomes: dict[str, Outcome] = {}
+    count = len(runs)
     for key, asked in list(runs.items()):
-        found = evaluate_kept(asked, state, made=made_with(device_of(), asked[0]))
-        if found is not None:
-            outcomes |= found
+        if one := _kept(asked, state, made_with(device_of(), asked[0])):
             del runs[key]
+            report(1 - len(runs) / count, "")
+            outcomes |= {run_key(run): _evaluate(run, one, state) for run in asked}
     return outcomes
 
 
-def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> dict[str, Outcome] | None:
-    """Return the outcomes of runs of one training from its stored parameters, by key; None without usable parameters.
+def evaluate_kept(config: RunConfig, state: Path) -> Outcome | None:
+    """Return the outcome of a run from the stored parameters of its training; None without usable parameters.
 
-    ``made``: conditions of training that the parameters must have. Raises errors of loading the data.
+    Raises errors of loading the data.
     """
+    one = _kept([config], state)
+    return _evaluate(config, one, state) if one else None
+
+
+def _kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> TrainedRun | None:
+    """Return a training for these runs from its stored parameters, which must have the conditions ``made``."""
     found = parameters.load(state, training_key(runs[0]))
     if found is None or (made is not None and found.made != made):
         return None
@@ -141,8 +151,7 @@ def evaluate_kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | Non
     trained = {name: value.to(device) for name, value in found.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
     about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    one = TrainedRun(split, model, training_data, streams, about, trained)
-    return {run_key(run): _evaluate(run, one, state) for run in runs}
+    return TrainedRun(split, model, training_data, streams, about, trained)
 
 
 def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:

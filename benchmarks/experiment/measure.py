@@ -100,10 +100,9 @@ def _evaluate(config: RunConfig, store: Store, state: Path, record: Record | Non
     path = kept.parameters_path(state, run_key(config))
     if record is not None and path.exists():
         check_parameters(path, record)
-    outcomes = evaluate_kept([config], state)
-    if outcomes is None:
+    outcome = evaluate_kept(config, state)
+    if outcome is None:
         return UNTRAINED if record is None else UNKEPT
-    outcome = outcomes[run_key(config)]
     if outcome.status != "done":
         raise ValueError(outcome.reason)
     kept.bound(state)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -16,14 +14,11 @@ import torch
 from benchmarks import files
 from benchmarks.records.config import digest, training_key
 from benchmarks.shapes import Provenance, RunConfig
-from benchmarks.state.kept import parameters_path, use
+from benchmarks.state.kept import DAMAGE, parameters_path, use
 from fvi_core.networks import Parameters
 from fvi_core.printing import message
 
 FORMAT = 2  # 1: before fits after training
-DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
-          zipfile.BadZipFile, zlib.error)  # fmt: skip
-"""Errors that reading a damaged file may raise."""
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,24 @@ Together they take at most $FVI_STATE_GB gigabytes (default 20); the least recen
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import zipfile
+import zlib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from benchmarks import files
 from benchmarks.errors import setting
 
 PARAMETERS, PREDICTIONS = "parameters", "artifacts"
 FOLDERS = (PARAMETERS, PREDICTIONS)
 VARIABLE, GIGABYTES = "FVI_STATE_GB", 20.0
+DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, NotImplementedError, RuntimeError,
+          zipfile.BadZipFile, zlib.error)  # fmt: skip
+"""Errors that reading a damaged file may raise."""
 
 
 def parameters_path(state: Path | str, key: str) -> Path:
@@ -29,6 +39,16 @@ def predictions_path(state: Path | str, key: str) -> Path:
     return Path(state) / PREDICTIONS / f"{key}.npz"
 
 
+def made_with(state: Path | str, key: str) -> dict[str, Any]:
+    """Return the conditions under which a training's parameters were made, without loading these; none without usable
+    parameters."""
+    try:
+        with open(parameters_path(state, key), "rb", opener=files.regular) as opened, np.load(opened) as file:
+            return dict(json.loads(file["about"].tobytes())["made"])
+    except DAMAGE:
+        return {}
+
+
 def use(path: Path) -> None:
     """Note that a file was used; raises nothing."""
     with contextlib.suppress(OSError):
@@ -39,8 +59,8 @@ def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
     """Return files and bytes of each folder under the limit."""
     found = {}
     for name in FOLDERS:
-        files = [stat.st_size for _, stat in _files(Path(state) / name)]
-        found[name] = len(files), sum(files)
+        each = [stat.st_size for _, stat in _files(Path(state) / name)]
+        found[name] = len(each), sum(each)
     return found
 
 
@@ -51,9 +71,9 @@ def limit() -> float:
 
 def bound(state: Path | str) -> int:
     """Remove the least recently used files until the rest is within the limit; return how many."""
-    files = [(path, stat) for name in FOLDERS for path, stat in _files(Path(state) / name)]
-    over, gone = sum(stat.st_size for _, stat in files) - limit(), 0
-    for path, stat in sorted(files, key=lambda pair: pair[1].st_mtime):
+    held = [(path, stat) for name in FOLDERS for path, stat in _files(Path(state) / name)]
+    over, gone = sum(stat.st_size for _, stat in held) - limit(), 0
+    for path, stat in sorted(held, key=lambda pair: pair[1].st_mtime):
         if over <= 0:
             break
         with contextlib.suppress(OSError):

@@ -29,7 +29,7 @@ RECORDS, ELSEWHERE, CHECKPOINT = "records", "records of another processor", "a c
 class Estimate:
     """Estimated seconds on one core of what is left to do. groups: by the keys of a run group, where the cost is known.
 
-    saved: by the same keys, the fraction of training that checkpoints have saved;
+    saved: by the same keys, the fraction of training that checkpoints or stored parameters have saved;
     ends: by the same keys, the fraction after which training is expected to end;
     sources: runs by the source of their estimate; untried: runs without a record or checkpoint showing that they work;
     unknown: runs without an estimate; trained_only: runs whose evaluation is not included; early: runs that cost at
@@ -149,7 +149,9 @@ class Known:
         return self._recorded(config, here=False) or similar(config, self._alike(config["method"]), stack)
 
     def done(self, config: RunConfig) -> float:
-        """Fraction of a run's training that its checkpoint saves."""
+        """Fraction of a run's training that is saved: all of it by its parameters, or a part by a checkpoint."""
+        if self._made_here(kept.made_with(self.state, training_key(config))):
+            return 1.0
         found = self._usable(config)
         return found.epoch / found.epochs if found and found.epochs else 0.0
 
@@ -166,8 +168,12 @@ class Known:
     def _usable(self, config: RunConfig) -> Progress | None:
         """Return a checkpoint that training could resume from, judged without loading the data."""
         found = progress(self.state, training_key(config))
+        return found if found and self._made_here(found.made) else None
+
+    def _made_here(self, made: Mapping[str, Any]) -> bool:
+        """Whether what the state folder holds was made by this code, on such a device, with so many threads."""
         wanted = {"code": CODE, "device": "cpu" if self.device == "cpu" else "cuda", "threads": self.threads}
-        return found if found and all(found.made.get(name) == value for name, value in wanted.items()) else None
+        return all(made.get(name) == value for name, value in wanted.items())
 
     def _checkpoint(self, config: RunConfig) -> float | None:
         """Seconds of a training, extrapolated from its checkpoint."""

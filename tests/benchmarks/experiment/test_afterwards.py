@@ -64,7 +64,7 @@ def test_the_temperature_is_that_of_scipy_on_the_held_out_images(pair):
 
 def test_an_evaluation_alone_and_a_measurement_give_the_same(pair, tmp_path):
     (_, scaled), state = pair
-    again = evaluate_kept([scaled.config], state)[run_key(scaled.config)]
+    again = evaluate_kept(scaled.config, state)
     assert numbers(again) == numbers(scaled) and again.curves == scaled.curves
     store = Store(tmp_path)
     store.write(store.make(scaled.config, scaled.metrics, scaled.curves, scaled.provenance))

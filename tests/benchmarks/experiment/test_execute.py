@@ -301,6 +301,14 @@ def test_a_training_that_ends_early_is_reported_as_over_while_it_is_evaluated(tm
     assert max(trained) < 1 and evaluated == {1.0}
 
 
+def test_a_training_that_is_stored_is_reported_as_over_while_it_is_evaluated(tmp_path):
+    run(config(), tmp_path)
+    heard = []
+    execute([config(), config(replicate=(0, 1))], state=tmp_path, report=lambda *told: heard.append(told))
+    assert heard[0] == (0.5, "predictions at test: piece 1 of 1"), "one of two trainings is over"
+    assert [fraction for fraction, _ in heard[1:]] == [pytest.approx(f) for f in (4 / 6, 5 / 6, 1, 1)]
+
+
 def test_a_fit_that_fails_fails_its_run_alone(tmp_path, monkeypatch):
     case, fitted = config("Laplace (full)"), Dense.fitted
     other = {**case, "seed": 1}

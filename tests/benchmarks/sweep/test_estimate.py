@@ -6,6 +6,7 @@ import copy
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import datasets
@@ -13,6 +14,7 @@ from benchmarks import tables
 from benchmarks.experiment.code import CODE
 from benchmarks.records import provenance
 from benchmarks.records.config import kind_key, training_key
+from benchmarks.state import kept
 from benchmarks.sweep.estimate import Known, estimate
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.similar import STEP, VALUE, Cost, Recorded, context_points, similar, work
@@ -305,6 +307,23 @@ def test_a_stale_record_is_measured_from_predictions(folders, monkeypatch):
     )
     kept_file.touch()
     assert known.measurable(fakes.config()) and look([fakes.config()], folders).seconds == 0.0
+
+
+@pytest.mark.parametrize(
+    ("made", "trained"), [({}, True), ({"code": "older"}, False), ({"threads": 2}, False)], ids=str
+)
+def test_a_training_whose_parameters_are_stored_costs_its_evaluation_alone(folders, made, trained):
+    record(folders, fakes.config(10), evaluate_seconds=3.0)
+    other = fakes.config()
+    path = kept.parameters_path(folders[1], training_key(other))
+    path.parent.mkdir(parents=True)
+    about = {"made": {"code": CODE, "device": "cpu", "threads": 1, "torch": "2"} | made}
+    np.savez(path, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **{"parameters/w": np.zeros(3)})
+    found = look([other, fakes.config(1)], folders)
+    assert sorted(found.groups.values()) == [3.0 if trained else 10.0, 10.0]
+    assert sorted(found.saved.values()) == [0.0, float(trained)]
+    path.write_bytes(path.read_bytes()[:100])
+    assert look([other], folders).seconds == 10.0
 
 
 def test_runs_that_are_compared_with_others_are_of_one_kind_whichever_these_are():
