@@ -1,0 +1,63 @@
+"""Runs that would decide claims are those missing of the comparisons without a test."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.records.config import run_key
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from reports.aggregate import aggregate
+from reports.findings.claims import Claim, Rule
+from reports.findings.verdicts import judge
+from reports.records import Records
+from tests.reports.fakes import Cell, Column, Row, config, fake_table
+from tools import decisive
+
+RMSE = Column(Cell("boston", "", "rmse"), "boston", Cell("boston", "experiment=2", "rmse"))
+TABLE = fake_table(
+    "fake", (*(Row(name, name, name) for name in ("MAP", "MFVI", "HMC")), Row("SPG", "SPG", None)), (RMSE,)
+)
+
+
+def get(name):
+    return TABLE
+
+
+def claim(name, a, b):
+    rule = Rule(("fake",), a, b, ("boston:experiment=2:rmse",), "each")
+    return Claim(name, "paper", "somewhere", "words", "better", tests=(rule,))
+
+
+@pytest.fixture
+def found(tmp_path, monkeypatch):
+    """Three runs of MAP and of MFVI and one of HMC are recorded; MFVI took 7 s, HMC 50 s."""
+    store, suite = Store(tmp_path), Suite(tables=__name__)
+    for method, runs, seconds in (("MAP", 3, 3.0), ("MFVI", 3, 7.0), ("HMC", 1, 50.0)):
+        for run in range(runs):
+            about = {"cpu": "Z80", "device": "cpu", "threads": 1, "seconds": seconds}
+            row = {"dataset": "boston", "condition": "", "metric": "rmse", "value": run + seconds, "n": 9}
+            store.write(store.make(config(method, "boston", split=run), [row], {}, about))
+    made = [claim("tested", ("MAP",), ("MFVI",)), claim("dear", ("MFVI",), ("HMC", "SPG"))]
+
+    def findings():
+        records = Records(tmp_path)
+        return {"paper": judge(made, suite, lambda name, protocol: aggregate(TABLE, protocol, records))}
+
+    monkeypatch.setattr(decisive, "of_book", lambda book: findings())
+    return lambda: decisive.costs(tmp_path, tmp_path / "state", suite)
+
+
+def test_runs_that_are_missing_of_comparisons_without_a_test_are_counted_and_estimated(found):
+    ((finding, missing, cost),) = found()
+    assert (finding.claim.id, missing, cost.seconds) == ("dear", 2, 100.0)
+    asked = {run_key(run) for run in decisive.lacking(finding, Suite(tables=__name__))}
+    assert asked == {run_key(config(method, "boston", split=run)) for method in ("MFVI", "HMC") for run in range(3)}
+
+
+def test_the_list_says_what_each_claim_costs(found, monkeypatch, capsys):
+    rows = found()
+    monkeypatch.setattr(decisive, "costs", lambda results, state: rows)
+    decisive.main([])
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[0] == "claim" and line.split() == ["dear", "2", "0.028", "fake"]
