@@ -256,7 +256,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Write docs/causes.md: every cell that differs at protocol paper, its cause, and what was tried."""
         from reports.tried import page
 
-        print(_written(file, page(suite, Records(results))))
+        records = Records(results)
+        print(_written(file, page(suite, records)))
+        _end(records.problems)
 
     @app.command()
     def findings(
@@ -272,7 +274,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         if paper and paper not in claims.papers():
             raise unknown("paper", paper, claims.papers())
-        found = page.of_book(Book(suite, Records(results)))
+        records = Records(results)
+        found = page.of_book(Book(suite, records))
         print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
         out.mkdir(parents=True, exist_ok=True)
         every = _written(out / "findings.csv", words.as_csv(words.flat(found)))
@@ -280,6 +283,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         if readme.is_file():
             _written(readme, page.readme(readme.read_text(encoding="utf-8"), found))
         print(f"Every claim: {told}; every comparison: {every}")
+        _end(records.problems)
 
     for each in app.registered_commands:
         each.callback = _naming(each.callback)

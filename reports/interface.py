@@ -130,7 +130,9 @@ def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
     import pandas
 
     known = Records(results)
-    return pandas.DataFrame(words.rows(words.flat(of_book(Book(suite, known)))), columns=list(words.COLUMNS))
+    frame = pandas.DataFrame(words.rows(words.flat(of_book(Book(suite, known)))), columns=list(words.COLUMNS))
+    frame.attrs["problems"] = known.problems
+    return frame
 
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:

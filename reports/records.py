@@ -134,6 +134,11 @@ class Records:
             self._found[file] = self._look_up(self.store.root / file)
         return self._found[file]
 
+    @property
+    def problems(self) -> list[str]:
+        """Return the invalid files among those read so far, with reasons."""
+        return [str(found) for found in self._found.values() if isinstance(found, Broken)]
+
     def _file(self, config: RunConfig) -> str:
         file = self.store.file(config)
         if file in self._files or not isinstance(self.store, OtherFiles):

@@ -19,7 +19,8 @@ from benchmarks.sweep.estimate import Known
 from reports import interface
 from reports.coverage import coverage
 from tests.benchmarks import fakes
-from tests.reports.fakes import FakeSuite
+from tests.reports.fakes import FakeSuite, config
+from tests.reports.page import small
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
@@ -130,6 +131,20 @@ def test_coverage_has_a_row_for_every_published_table(tmp_path) -> None:
     rows, frame = coverage(tmp_path, FakeSuite()), interface.coverage(tmp_path, suite=FakeSuite())
     assert list(frame["published"]) == [row.published for row in rows] and frame["published"].sum() > 1000
     assert frame["recorded"].sum() == 0 and frame.attrs["problems"] == []
+
+
+def test_claims_and_causes_name_a_record_that_cannot_be_trusted(tmp_path, monkeypatch, capsys) -> None:
+    store, suite = small.records(tmp_path), small.Suite(small.table())
+    path = store.path(config("MC Dropout", "boston", "paper", 0, 0))
+    path.write_text(path.read_text().replace('"n": 100', '"n": 101'))
+    (problem,) = interface.findings(store.root, suite=suite).attrs["problems"]
+    assert path.name in problem
+    monkeypatch.setattr("reports.tried.load", lambda: ())
+    written = ["--results", str(store.root), "--file", str(tmp_path / "page.md")]
+    for words in (["causes"], ["findings", "--out", str(tmp_path), "--readme", str(tmp_path / "none")]):
+        with pytest.raises(SystemExit) as end:
+            reports.cli.build(suite)([*words, *written])
+        assert end.value.code == 1 and problem in capsys.readouterr().out, words
 
 
 def test_importing_it_loads_nothing_heavy() -> None:
