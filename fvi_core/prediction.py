@@ -126,7 +126,9 @@ class Posterior:
 
     def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
         """Return predictions at inputs ``x [N, ...]``, a tensor or an array; each seed gives the same functions at
-        every call.
+        every call, apart from processes, which are drawn jointly at the inputs of a call.
+
+        A point estimate has one function, an ensemble at least one of each member, whatever ``samples`` is.
 
         >>> posterior.predict(x, samples=20).probabilities.shape
         torch.Size([40, 2])
@@ -145,6 +147,7 @@ class Posterior:
             raise ValueError(
                 f"x: expected inputs [N, {str(list(self.network.input_shape))[1:-1]}], found {list(given.shape)}"
             )
+        samples = max(samples, self.model.family.members)
         functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
         first = given[:1][None].to(self.device, self.dtype)
         drawn = functions(first).shape[1]  # one of a point estimate, those of an ensemble: fewer than samples
@@ -226,6 +229,7 @@ class Posterior:
         """
         check_limits("count", count, "int", least=1)
         head, model = f"{HEAD}.bias", self.model
+        count = max(count, model.family.members)
         x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
         with torch.no_grad():
             drawn = model.weights(self.parameters, count, self._streams("predict", seed))

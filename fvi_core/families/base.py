@@ -50,6 +50,7 @@ class Family:
     name: ClassVar[str]
     pointwise: ClassVar[bool] = True  # values at some inputs need no values at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
+    members: ClassVar[int] = 1  # networks whose functions a prediction needs all of
     reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
 
     @property

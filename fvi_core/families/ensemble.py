@@ -32,6 +32,10 @@ class Ensemble(Family):
     def reads_numbers(self) -> bool:  # type: ignore[override]  # the kind of ensemble decides
         return self.joint  # the seeds of its members' draws
 
+    @property
+    def members(self) -> int:  # type: ignore[override]  # a hyper-parameter
+        return self.size * self.member.members
+
     def independent(self) -> tuple[Family, int]:
         return (self, 1) if self.joint else (self.member, self.size)
 

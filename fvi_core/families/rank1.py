@@ -37,6 +37,10 @@ class Rank1(Family):
     layers: str = checked("all", among=("all", "hidden"))
     positive: float = later(1.0, least=0, most=1)
 
+    @property
+    def members(self) -> int:  # type: ignore[override]  # a hyper-parameter
+        return self.size
+
     def scaled(self, network: Network) -> list[ParametricLayer]:
         """The layers with factors."""
         return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm | Opaque)]
