@@ -35,6 +35,11 @@ class Fit:
     def check(self, network: Network, family: Family) -> None:
         """Raise ValueError or NotSupported, before training, for a network or family that the part cannot fit."""
 
+    @property
+    def needs_validation(self) -> bool:
+        """Whether the part is fitted to validation data, and fails without."""
+        return False
+
     def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         """Return the parameters for prediction, ``[R, ...]``. Raises :class:`FitFailed`."""
         raise NotImplementedError

@@ -43,6 +43,7 @@ KINDS = ("family", "divergence", "prior", "context", "fit")
 INSTEAD = {
     "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
     "ignore_index": "leave points without a label out of the data",
+    "sample_weight": "a likelihood has no weights of points; repeat points in the data",
     "label_smoothing": "a likelihood has none",
     "loss": "the method sets the objective; its data term is the likelihood's",
     "criterion": "the method sets the objective; its data term is the likelihood's",
@@ -108,7 +109,7 @@ def fit(
         ``weight``: the divergence's weight.
 
     Ctrl-C ends training early: the posterior then has the current parameters. Raises UnfitModule, UnknownMethod,
-    UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed after it.
+    UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed and FitFailed after it.
 
     >>> posterior = fvi.fit(net, (x, y), "FSVI", epochs=2, context={"points": 10}, progress=False)
     >>> laplace = fvi.fit(net, (x, y), "laplace", fit={"structure": "last_layer"})
@@ -148,6 +149,8 @@ def fit(
     dtype = next(network.module.parameters()).dtype
     spec.setdefault("dtype", str(dtype).removeprefix("torch."))
     model = build(network, chosen, spec)
+    if model.fit is not None and model.fit.needs_validation and validation is None:
+        raise ValueError(f"fit {model.fit.name!r}: expected validation data, found none: give fit() validation data")
     by_evidence = type(model.family.independent()[0]).log_evidence is not Family.log_evidence
     size = len(y) if by_evidence else getattr(data, "batch_size", None) or BATCH
     wanted = spec.get("batch_size") if batch_size is None else batch_size

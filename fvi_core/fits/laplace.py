@@ -70,6 +70,10 @@ class GaussianFit(Fit):
             raise ValueError(f"fit {self.name!r}: expected low < high, found {self.low} and {self.high}")
 
     @property
+    def needs_validation(self) -> bool:
+        return self.precision == "validation"
+
+    @property
     def families(self) -> tuple[str, ...]:
         """Families whose trained network may be approximated."""
         return ("point",)

@@ -32,6 +32,10 @@ class Temperature(Fit):
     most: float = checked(100.0, above=1)
     held_out: bool = later(False)
 
+    @property
+    def needs_validation(self) -> bool:
+        return self.held_out
+
     @torch.no_grad()
     def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         if not fitting.classification:

@@ -6,7 +6,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
-from fvi_core.fitting import FitFailed
 from fvi_core.methods import UnknownMethod
 from fvi_core.registry import REGISTRIES, UnknownPart
 from tests.fvi_core.networks.modules import Perceptron, table
@@ -56,7 +55,9 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (NotSupported, {"method": "MFVI", **USED}, "context 'images' would not be used, as divergence 'weight_kl'"),
         (NotSupported, {"method": "Ensemble", **USED}, "would not be used, as the method has no divergence"),
         (NotSupported, {"method": "FBNN", "epochs": 1}, "set samples, for example to 10"),
-        (FitFailed, {"method": "MAP (temperature)", "epochs": 1}, "found none: give fit.. validation data"),
+        (ValueError, {"method": "MAP (temperature)", "epochs": 10**9}, "found none: give fit.. validation data"),
+        (ValueError, {"method": "Laplace", "epochs": 10**9, "fit": {"precision": "validation"}}, "give fit.. valid"),
+        (TypeError, {"sample_weight": torch.ones(3)}, "repeat points in the data"),
     ],
 )
 def test_what_does_not_fit_is_named(error, options, message):
