@@ -8,15 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from fvi_core.printing import streams
-from fvi_core.spelling import nearest
+from fvi_core.spelling import nearest, unknown_variables
 
-VARIABLES = (
-    "FVI_ARRAYS", "FVI_ARTIFACTS", "FVI_CHECKPOINT_SECONDS", "FVI_COMMIT", "FVI_DATA_CACHE", "FVI_DATA_MIRROR",
-    "FVI_GRAPHS", "FVI_OFFLINE", "FVI_PLUGINS", "FVI_RETINOPATHY", "FVI_SLURM", "FVI_STATE_GB", "FVI_THREADS",
-)  # fmt: skip
-"""Variables of the environment that users set (docs/README.md)."""
-SET_HERE = ("FVI_COMMAND", "FVI_MAKE")
-"""Variables that make sets for the command line."""
 ROOMS = ("benchmarks", "datasets", "fvi_core")
 
 
@@ -42,12 +35,6 @@ class UnknownName(UsageError, KeyError):
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UnknownName:
     """Return the error for an unknown name: the nearest names, otherwise all of them, then where to see the list."""
     return UnknownName(f"unknown {kind} {name!r}: {nearest(name, known)}" + (f" ({hint})" if hint else ""))
-
-
-def unknown_variables() -> list[str]:
-    """Return a sentence for every FVI_ variable of the environment that nothing reads: a misspelt one has no effect."""
-    found = sorted(name for name in os.environ if name.startswith("FVI_") and name not in (*VARIABLES, *SET_HERE))
-    return [f"{name} is set, and nothing reads it; {nearest(name, VARIABLES)}" for name in found]
 
 
 def setting(variable: str, default: float, unit: str) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from fvi_core.printing import streams
+from fvi_core.spelling import unknown_variables
 
 from . import BadData, DataNotFound, UnknownDataset, describe, names
 from .fetch import cache_folder, fetch, mirror_folders
@@ -30,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
     parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")
     with streams():
+        for told in unknown_variables():
+            print(f"note: {told}", file=sys.stderr)
         options = parser.parse_args(arguments)
         try:
             if options.command == "corrupt":

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from fvi_core import __version__, interface, methods
+from fvi_core.printing import streams
 from fvi_core.registry import REGISTRIES
 
 
@@ -24,7 +25,8 @@ def text() -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print :func:`text`."""
     argparse.ArgumentParser("python -m fvi_core", description="Print version, methods and parts.").parse_args(arguments)
-    print(text())
+    with streams():
+        print(text())
 
 
 if __name__ == "__main__":

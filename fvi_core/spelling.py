@@ -1,12 +1,23 @@
-"""Suggestions for unknown names, and limits of values. Every room may import this module, and it loads nothing."""
+"""Suggestions for unknown names, variables of the environment, and limits of values.
+
+Every room may import this module, and it loads nothing.
+"""
 
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+VARIABLES = (
+    "FVI_ARRAYS", "FVI_ARTIFACTS", "FVI_CHECKPOINT_SECONDS", "FVI_COMMIT", "FVI_DATA_CACHE", "FVI_DATA_MIRROR",
+    "FVI_GRAPHS", "FVI_OFFLINE", "FVI_PLUGINS", "FVI_RETINOPATHY", "FVI_SLURM", "FVI_STATE_GB", "FVI_THREADS",
+)  # fmt: skip
+"""Variables of the environment that users set (docs/README.md)."""
+SET_HERE = ("FVI_COMMAND", "FVI_MAKE")
+"""Variables that make sets for the command line."""
 LIMITS = {
     "least": ("{} or more", operator.ge),
     "above": ("above {}", operator.gt),
@@ -29,6 +40,12 @@ def meant(name: str, known: Iterable[str]) -> str:
     """Return 'did you mean ...' as :func:`nearest`; empty where no known name resembles the unknown one."""
     found = near(name, known)
     return f"did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+def unknown_variables() -> list[str]:
+    """Return a sentence for every FVI_ variable of the environment that nothing reads: a misspelt one has no effect."""
+    found = sorted(name for name in os.environ if name.startswith("FVI_") and name not in (*VARIABLES, *SET_HERE))
+    return [f"{name} is set, and nothing reads it; {nearest(name, VARIABLES)}" for name in found]
 
 
 def check_known(place: str, value: object, known: Iterable[str]) -> None:

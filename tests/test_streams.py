@@ -98,7 +98,8 @@ def test_a_full_disk_is_named(command: tuple[str, ...], printed, tmp_path: Path,
 
 
 @pytest.mark.parametrize(("redirected", "told"), [(">/dev/full", "error: standard output: No space"), ("| true", "")])
-def test_output_that_cannot_be_written(redirected: str, told: str) -> None:
-    shell = f'set -o pipefail; "$0" -m benchmarks methods {redirected}'
+@pytest.mark.parametrize("command", ["benchmarks methods", "fvi_core"])
+def test_output_that_cannot_be_written(command: str, redirected: str, told: str) -> None:
+    shell = f'set -o pipefail; "$0" -m {command} {redirected}'
     done = subprocess.run(["bash", "-c", shell, sys.executable], capture_output=True, text=True)
     assert done.returncode == 1 and re.match(told or r"\Z", done.stderr), done.stderr

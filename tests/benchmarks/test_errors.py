@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from benchmarks.errors import SET_HERE, VARIABLES, as_messages
+from benchmarks.errors import as_messages
 from benchmarks.records.provenance import ROOT
+from fvi_core.spelling import SET_HERE, VARIABLES
 from tests.benchmarks import fakes
 
 

@@ -272,6 +272,12 @@ def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str])
     assert "did you mean 'boston'" in capsys.readouterr().err
 
 
+def test_the_command_names_a_misspelt_variable(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("FVI_DATA_MIROR", "/mnt/data")
+    assert __main__.main(["fetch", "digits"]) == 0
+    assert "FVI_DATA_MIROR is set, and nothing reads it; did you mean 'FVI_DATA_MIRROR'" in capsys.readouterr().err
+
+
 def test_the_list_has_the_sets_of_plug_ins(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "mine.py").write_text(
         "import datasets\n"
