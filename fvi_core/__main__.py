@@ -6,16 +6,16 @@ import argparse
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from fvi_core import __version__, interface, methods
+import fvi_core.interface  # noqa: F401, it registers every part
+from fvi_core import __version__, methods
 from fvi_core.printing import streams
 from fvi_core.registry import REGISTRIES
 
 
 def text() -> str:
     """Return the version, every method of the catalogue and every part by its kind."""
-    kinds = (*interface.KINDS, "likelihood", "training")
     listed: dict[str, Iterable[str]] = {"methods": methods.catalogue()}
-    listed |= {kind: REGISTRIES[kind].classes for kind in kinds}
+    listed |= {kind: registry.classes for kind, registry in REGISTRIES.items()}
     lines = [f"fvi-core {__version__}"]
     for kind, names in listed.items():
         lines += ["", kind, *textwrap.wrap(", ".join(sorted(names)), 100, initial_indent="  ", subsequent_indent="  ")]

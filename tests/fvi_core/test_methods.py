@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fvi_core import methods
+from fvi_core import __main__, methods
 from fvi_core.methods import Method, UnknownMethod
+from fvi_core.registry import REGISTRIES
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 
@@ -113,3 +114,10 @@ def test_a_row_that_shares_trainings_is_its_base_with_a_fit_part():
         with pytest.raises(ValueError, match=f"method 'new', trained as .*: {found}"):
             methods.add(replace(base, name="new", aliases=(), **{"fit": fit, "trained_as": "MAP"} | changes))
     assert "new" not in methods.catalogue()
+
+
+def test_the_command_lists_every_method_and_part(capsys):
+    __main__.main([])
+    told = " ".join(capsys.readouterr().out.split())
+    parts = [name for registry in REGISTRIES.values() for name in registry.classes]
+    assert not [name for name in (*methods.catalogue(), *REGISTRIES, *parts) if name not in told]
