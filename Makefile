@@ -4,7 +4,7 @@
 PROTOCOL ?= ## paper, short, smoke or own (tables of no paper); without it the first that the table has
 SEEDS    ?= ## seeds or splits: how many (5), a range (0-4) or a list (0,3); without it all
 EXECUTOR ?= ## where runs are trained: inprocess, pool or slurm; without it pool
-WORKERS  ?= ## how many processes work at once; without it one per core
+WORKERS  ?= ## how many processes work at once; without it one per GPU or core
 SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also from slurm.toml, see docs/cluster.md
 METHOD   ?= ## for table-<name>, a method that the table does not have: one row more
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table

@@ -26,7 +26,9 @@ from .needs import lacking
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return exit status 1 for a missing or bad file, 2 for an unknown data set or wrong option."""
     parser = argparse.ArgumentParser(prog="python -m datasets", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch")
+    parser.add_argument(
+        "command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch", help="default: fetch"
+    )
     parser.add_argument("names", nargs="*", help="data sets to fetch, or to corrupt (default: all)")
     parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
     parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")

@@ -65,7 +65,7 @@ SlurmFileOption = Annotated[
 WaitOption = Annotated[bool, typer.Option("--wait", help="for a cluster: wait until every run is over")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="show the plan and its cost without running it")]
 AnywayOption = Annotated[
-    bool, typer.Option("--anyway", help=f"start even if it takes more than {LONGEST / 3600:.0f} h here")
+    bool, typer.Option("--anyway", help=f"start even if it takes more than {LONGEST / 3600:.0f} h here, or lacks a GPU")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="as JSON")]
 
@@ -142,9 +142,9 @@ def build(suite: Suite) -> Callable[..., None]:
     ) -> None:
         """Make the runs that have no record, and retry failed ones.
 
-        Status 1: some runs failed. Status 3: a cluster is making them. Status 4: they would take too long here, and
-        none was started. Status 5: the only runs left wait for data that cannot be fetched, and every table has
-        records.
+        Status 1: some runs failed, or wait for data while a table has no records. Status 3: a cluster is making them.
+        Status 4: they would take too long here, or lack a GPU, and none was started. Status 5: the only runs left wait
+        for data that cannot be fetched, and every table has records.
         """
         options = load_options(slurm_file, slurm or (), folder=ROOT) if executor == "slurm" else None
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or (), "say": say}

@@ -22,8 +22,10 @@ AlsoOption = Annotated[
     list[str] | None,
     typer.Option("--also", metavar="METHOD", help="add a row for this method; may be repeated"),
 ]
-WorkersOption = Annotated[int | None, typer.Option("--workers", help="processes at once (default: one per core)")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", help="processes at once (default: one per GPU or core)")
+]
 StateOption = Annotated[
-    Path, typer.Option("--state", help="folder of claims, failures, logs, checkpoints", show_default=".state")
+    Path, typer.Option("--state", help="folder of claims, failures, checkpoints, predictions", show_default=".state")
 ]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
