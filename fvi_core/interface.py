@@ -108,8 +108,10 @@ def fit(
       parts: changed hyper-parameters of the method's parts, as ``context={"points": 50}``; with a "name", another part.
         ``weight``: the divergence's weight.
 
-    Ctrl-C ends training early: the posterior then has the current parameters. Raises UnfitModule, UnknownMethod,
-    UnknownPart, NotSupported, ValueError and TypeError before training, TrainingFailed and FitFailed after it.
+    Ctrl-C ends training early: the posterior then has the current parameters, with early stopping the best ones.
+
+    Raises UnfitModule, UnknownMethod, UnknownPart, NotSupported, ValueError and TypeError before training,
+    TrainingFailed and FitFailed after it.
 
     >>> posterior = fvi.fit(net, (x, y), "FSVI", epochs=2, context={"points": 10}, progress=False)
     >>> laplace = fvi.fit(net, (x, y), "laplace", fit={"structure": "last_layer"})

@@ -245,8 +245,8 @@ class Posterior:
         return [self.network.module_of(drawn, s) for s in range(drawn[head].shape[1])]
 
     def after(self, fit: str, data: Data, validation: Data | None = None, **options: Any) -> Posterior:
-        """Return the posterior with a fit part ("laplace", "subnetwork_laplace", "temperature"), fitted to ``data``
-        (the training data again), or to validation data where the part requires it.
+        """Return the posterior with a fit part ("laplace", "subnetwork_laplace", "temperature"), fitted to ``data``,
+        the training data again. A temperature is fitted to ``validation`` if there are any.
 
         >>> posterior.after("temperature", (x, y)).predict(x).probabilities.shape
         torch.Size([40, 2])

@@ -231,7 +231,7 @@ class Stack:
         return self.end()
 
     def end(self) -> list[ReplicaResult]:
-        """Return results with the current parameters, also for a stopped training."""
+        """Return results with the current parameters, or the best of early stopping, also for a stopped training."""
         self._finish(list(range(len(self.now.active))))
         found = [self.now.results[r] for r in sorted(self.now.results)]
         groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
