@@ -13,7 +13,7 @@ from benchmarks.commands import demo, inspection, selection, which
 from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption, StateOption, WorkersOption
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
-from benchmarks.records.config import method_of
+from benchmarks.records.config import is_brought, method_of
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
@@ -112,7 +112,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
         store = Store(results, suite.metrics)
         store.check_writable()
         found_key = which.key(key, store, lambda one: hints.benchmarks("again", one, *hints.folders(results=results)))
-        record = store.read(store.paths()[found_key])
+        path = store.paths()[found_key]
+        record = store.read(path)
+        if is_brought(record["config"]):
+            raise UsageError(
+                f"{found_key}: external predictions, which have no training: delete {path}, then score other ones"
+            )
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
         (found,) = verify.make_again([record], store, Workers(workers), suite, progress.display())
         print(comparison_text([found]))

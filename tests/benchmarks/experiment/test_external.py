@@ -167,6 +167,14 @@ def test_what_is_wrong_is_named_and_nothing_is_written(digits: Path, tmp_path: P
     assert not (tmp_path / "results").exists()
 
 
+def test_its_record_cannot_be_trained_again(digits: Path, tmp_path: Path, capsys) -> None:
+    record = scored(answer(digits, tmp_path / "mine.npz"), tmp_path)
+    with pytest.raises(SystemExit) as end:
+        cli.build(Suite())(["again", record.stem, "--results", str(record.parents[2])])
+    told = capsys.readouterr().err
+    assert end.value.code == 2 and f"error: {record.stem}: " in told and f"delete {record}" in told and record.exists()
+
+
 def test_a_second_file_does_not_replace_the_first(digits: Path, tmp_path: Path) -> None:
     path = scored(answer(digits, tmp_path / "mine.npz"), tmp_path)
     assert scored(tmp_path / "mine.npz", tmp_path) == path
