@@ -195,7 +195,7 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Count runs by status; list failures with reasons, and unreadable records."""
+        """Count runs by status; list failures with reasons, and invalid records."""
         if also and not tables:
             raise UsageError(f"--also {also[0]} is for tables that are named: status TABLE --also METHOD")
         listed = begin.with_rows(tables or suite.table_names(), also, suite)
