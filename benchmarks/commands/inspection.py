@@ -182,6 +182,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     """Return the text of one cell, or of all cells of the row on a data set."""
     given = ["--protocol", protocol] if protocol else []
     given += ["--seeds", seeds_text(seeds)] if seeds else []
+    given += [word for row in table.rows if row.added for word in ("--also", row.method)]
     given += hints.folders(results=results, state=state)
 
     (table,) = with_rows_brought([table], suite, Store(results))
@@ -237,7 +238,8 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     lines.append(f"to make every run again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
     if table.paper and target:
         lines.append(
-            "why it may differ from the published number: docs/causes.md; when it counts as different: docs/verdicts.md"
+            "settings beside paper and authors' code: docs/protocols.md; why the number may differ from the published one: "
+            "docs/causes.md; when it counts as different: docs/verdicts.md"
         )
     return "\n".join(lines)
 
@@ -245,7 +247,8 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
 def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) -> list[str]:
     """Return the command that makes a row's missing runs; with OWN_FOLDERS, all its runs again."""
     names = sorted({config["dataset"]["name"] for config in configs})
-    command = ["run", table.name, "--protocol", protocol, "--method", row.method]
+    which = ["--also", row.method, "--method", row.method] if row.added else ["--method", row.label]
+    command = ["run", table.name, "--protocol", protocol, *which]
     return [*command, *(word for name in names for word in ("--dataset", name))]
 
 

@@ -219,8 +219,8 @@ class Table:
         self.name, self.n, self.training = name, n, {"do": do, **training}
         cell = SimpleNamespace(dataset="digits", condition="", metric="accuracy")
         self.rows = (
-            SimpleNamespace(label="MAP", published=None, method="MAP"),
-            SimpleNamespace(label="Nobody's", published=None, method=None),
+            SimpleNamespace(label="MAP", published=None, method="MAP", added=False),
+            SimpleNamespace(label="Nobody's", published=None, method=None, added=False),
         )
         self.columns = (Column(cell=cell, label="accuracy", scale=100, digits=1),)
 
