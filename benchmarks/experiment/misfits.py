@@ -73,10 +73,11 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
     if parts["context"] is not None:
         spec["context"] = TINY["context"]
     training = parts["training"]
+    tiny = TINY["training"] | {"dtype": training.get("dtype", TINY["training"]["dtype"])}
     if training.get("name", "gradient") == "gradient":
-        spec["training"] = TINY["training"] | {"samples": min(training.get("samples", 1), TINY["training"]["samples"])}
+        spec["training"] = tiny | {"samples": min(training.get("samples", 1), tiny["samples"])}
     else:
-        spec["training"] |= {key: value for key, value in TINY["training"].items() if key in training}
+        spec["training"] |= {key: value for key, value in tiny.items() if key in training}
     try:
         with torch.random.fork_rng(devices=[]):
             _try(resolve(spec), task, numbers)

@@ -73,7 +73,10 @@ class GaussianWeights(Prior):
     @torch.no_grad()
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         if not parameters:
-            raise NotSupported("prior 'gaussian_weights': features 'current' need a training step, found none")
+            needed = {"initial": "weights from the family's initial_network (or use 'draw')", "current": "a training step"}
+            raise NotSupported(
+                f"prior 'gaussian_weights': features {self.features!r} need {needed[self.features]}, found none"
+            )
         log_var = {k: v.new_full((), self.variance).log().expand_as(v) for k, v in parameters.items()}
         if self.jacobian == "full":
             mean, cov = full_network_moments(network, parameters, log_var, x, covariance)

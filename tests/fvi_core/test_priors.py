@@ -70,6 +70,8 @@ def test_features_may_follow_the_mean_of_the_family_as_constants():
     assert fixed.following(given, lambda: mean) is given
     with pytest.raises(NotSupported, match="features 'current' need a training step"):
         prior.moments(NETWORK, {}, X, "full")
+    with pytest.raises(NotSupported, match="features 'initial' need weights from the family's initial_network"):
+        fixed.moments(NETWORK, {}, X, "full")
 
 
 def test_samples_of_a_weight_prior():

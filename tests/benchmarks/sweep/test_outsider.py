@@ -277,9 +277,19 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
         "add(Method('No prior', '', '', family={'name': 'mean_field'}, divergence={'name': 'weight_kl'}))\n"
         "add(Method('GP with KL', '', '', family={'name': 'exact_gp'}, divergence={'name': 'weight_kl'}, "
         "prior={'name': 'gaussian_weights'}))\n"
+        "from dataclasses import dataclass\n"
+        "from fvi_core.divergences.gaussian import LinearisedKL\n"
+        "from fvi_core.registry import DIVERGENCES\n"
+        "@DIVERGENCES.register('squares')\n"
+        "@dataclass(frozen=True)\n"
+        "class Squares(LinearisedKL):\n"
+        "    def kl(self, mean_q, cov_q, mean_p, cov_p):\n"
+        "        return (cov_p @ (mean_q - mean_p)[..., None]).sum((-2, -1))\n"
+        "add(Method('Precisions', '', '', family={'name': 'mean_field'}, divergence={'name': 'squares'}, "
+        "prior={'name': 'gaussian_weights'}, context={'name': 'uniform_box', 'points': 4}))\n"
     )
     monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(folder / name) for name in ("mine.py", "wrong.py")))
-    names = ("Point KL", "No prior", "GP with KL", "Wasserstein FVI")
+    names = ("Point KL", "No prior", "GP with KL", "Precisions", "Wasserstein FVI")
     also = [word for name in names for word in ("--also", name)]
     status, told = say("run", "toys", "--protocol", "smoke", "--dry-run", *also, "--dataset", "cinquin_1d")
     assert status == 1, told
@@ -292,7 +302,8 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
         "and the method has none" in told
     )
     assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' has its own objective" in told
-    assert told.count("does not fit") == 3
+    assert "does not fit: Precisions on cinquin_1d: RuntimeError: expected scalar type Double but found Float" in told
+    assert told.count("does not fit") == 4
 
 
 @pytest.mark.parametrize(
