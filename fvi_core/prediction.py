@@ -20,7 +20,7 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Targets, read, training_data
+from fvi_core.reading import Data, Targets, array, inputs, read, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.telling import messages
@@ -125,7 +125,7 @@ class Posterior:
         return Streams([seed_from(purpose, seed)], self.device, self.dtype)
 
     def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
-        """Return predictions at inputs ``x [N, ...]``, a tensor or an array; each seed gives the same functions at
+        """Return predictions at inputs ``x [N, ...]``, a tensor, array or frame; each seed gives the same functions at
         every call, apart from processes, which are drawn jointly at the inputs of a call.
 
         A point estimate has one function, an ensemble at least one of each member, whatever ``samples`` is.
@@ -137,11 +137,7 @@ class Posterior:
 
     @torch.no_grad()
     def _predict(self, x: Any, samples: int, seed: int, dtype: torch.dtype) -> Prediction:
-        try:
-            given = torch.as_tensor(x)
-        except (RuntimeError, TypeError, ValueError) as error:
-            remedy = "predict each batch of a loader by itself; of a frame give x.to_numpy()"
-            raise TypeError(f"x: expected a tensor or an array [N, ...], found {type(x).__name__}; {remedy}") from error
+        given = inputs(x)
         check_limits("samples", samples, "int", least=1)
         if given.shape[1:] != self.network.input_shape or not len(given):
             raise ValueError(
@@ -180,7 +176,7 @@ class Posterior:
         >>> sorted(posterior.score(x, y))
         ['accuracy', 'brier', 'ece', 'nll']
         """
-        x, y = read(x) if y is None else (x, y)
+        x, y = read(x) if y is None else (x, array(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
         # float32 is coarse where targets are many of their deviations away from 0, such as times in seconds.

@@ -1,4 +1,4 @@
-"""Data as users have them: pairs of tensors, arrays or lists, data sets and DataLoaders; labels and other targets."""
+"""Data as users have them: pairs of tensors, arrays, frames or lists, data sets, DataLoaders; labels, other targets."""
 
 from __future__ import annotations
 
@@ -203,9 +203,29 @@ class Unheld:
         cls.__getattr__(cls, "call")  # type: ignore[arg-type]
 
 
+def array(values: Any) -> Any:
+    """Return the values of a frame or a column of pandas or Polars as an array; other values as they are."""
+    return np.array(values) if hasattr(values, "to_numpy") else values
+
+
+def inputs(x: Any) -> Tensor:
+    """Return inputs as a tensor, mixed columns of numbers in float64. Raises TypeError for text and for no numbers."""
+    found = array(x)
+    try:
+        return torch.as_tensor(found.astype(np.float64) if getattr(found, "dtype", None) == np.object_ else found)
+    except (RuntimeError, TypeError, ValueError) as error:
+        text = hasattr(found, "dtype")
+        remedy = "encode text, as pandas.get_dummies does" if text else "predict each batch of a loader by itself"
+        raise TypeError(f"x: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
+
+
 def in_order(data: Data) -> Iterable[Any]:
     """Batches (x, y) of all points: of a DataLoader that draws each point once, in the order of its data set."""
-    if isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[0], Tensor | np.ndarray):
+    if (
+        isinstance(data, tuple | list)
+        and len(data) == 2
+        and (torch.is_tensor(data[0]) or hasattr(data[0], "__array__"))
+    ):
         return [tuple(data)]
     if isinstance(data, DataLoader):
         indices = _indices(data)
@@ -277,21 +297,23 @@ def _indices(loader: DataLoader) -> list[int] | None:
 def _pair(batch: Any) -> tuple[Tensor, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         if not isinstance(batch, tuple | list):
-            remedy = "; give x.to_numpy() and y.to_numpy()" if hasattr(batch, "to_numpy") else ""
-            if isinstance(batch, Mapping):
-                remedy = "; give the DataLoader a collate_fn that returns (x, y)"
+            loader = isinstance(batch, Mapping)
+            remedy = "; give the DataLoader a collate_fn that returns (x, y)" if loader else ""
             raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
         raise TypeError(
             f"data: expected batches (x, y), found {len(batch)} of them; weights of points are not supported"
         )
-    x = torch.as_tensor(batch[0])
-    y = batch[1]
+    x, y = inputs(batch[0]), array(batch[1])
     several = isinstance(y, list | tuple) or (isinstance(y, Tensor | np.ndarray) and y.ndim > 0)
     if not several or len(y) != len(x):
         found = len(y) if several else type(y).__name__
         raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {found}")
     if x.is_floating_point() and not torch.isfinite(x).all():
-        raise ValueError("data: expected finite inputs, found NaN or infinity")
+        wrong = (~torch.isfinite(x)).reshape(len(x), -1).any(1).nonzero()
+        raise ValueError(
+            f"data: expected finite inputs, found NaN or infinity in {len(wrong)} of {len(x)}, the first at "
+            f"{int(wrong[0])}; leave these points out or fill them in"
+        )
     return x, y
 
 

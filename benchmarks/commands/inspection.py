@@ -238,8 +238,8 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     lines.append(f"to make every run again, in folders of its own: {hints.benchmarks(*command, *OWN_FOLDERS)}")
     if table.paper and target:
         lines.append(
-            "settings beside paper and authors' code: docs/protocols.md; why the number may differ from the published one: "
-            "docs/causes.md; when it counts as different: docs/verdicts.md"
+            "why it may differ from the published number: docs/causes.md; settings beside paper and authors' code: "
+            "docs/protocols.md; when it counts as different: docs/verdicts.md"
         )
     return "\n".join(lines)
 

@@ -76,8 +76,10 @@ class LinearisedKL(Divergence):
         return head_moments(draw.features(x), mean, log_var, self.compared)
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
-        """KL of each output, ``[R, Q]``, from means ``[R, Q, K]`` in training's precision and covariances ``[R, Q, K, K]``
-        in float64 (variances ``[R, Q, K]`` where ``covariance`` is "diagonal"); the prior's may have Q = 1."""
+        """KL of each output, ``[R, Q]``, from means ``[R, Q, K]`` in the precision of training and covariances
+        ``[R, Q, K, K]`` in float64 (variances ``[R, Q, K]`` where ``covariance`` is "diagonal"); a prior's may have Q =
+        1.
+        """
         raise NotImplementedError
 
 

@@ -73,7 +73,10 @@ class GaussianWeights(Prior):
     @torch.no_grad()
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
         if not parameters:
-            needed = {"initial": "weights from the family's initial_network (or use 'draw')", "current": "a training step"}
+            needed = {
+                "initial": "weights from the family's initial_network (or use 'draw')",
+                "current": "a training step",
+            }
             raise NotSupported(
                 f"prior 'gaussian_weights': features {self.features!r} need {needed[self.features]}, found none"
             )

@@ -164,12 +164,31 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
     [
         ([(table(4), labels(4), torch.ones(4))], TypeError, "found 3 of them; weights of points are not supported"),
         ([{"x": table(4)}], TypeError, "batches .x, y., found dict; give the DataLoader a collate_fn"),
-        ((pd.DataFrame(np.ones((4, 2))), pd.Series([0, 1, 0, 1])), TypeError, r"found DataFrame; give x.to_numpy\(\)"),
+        (
+            (pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}), [0, 1]),
+            TypeError,
+            "found DataFrame; encode text, as pandas.get_dummies does .could not",
+        ),
         ((table(4), labels(3)), ValueError, "a target for each of 4 inputs, found 3$"),
-        ((table(4) * torch.nan, labels(4)), ValueError, "expected finite inputs"),
+        ((table(4) * torch.nan, labels(4)), ValueError, "found NaN or infinity in 4 of 4, the first at 0; leave"),
         (DataLoader(TensorDataset(table(4), labels(4)), batch_size=8, drop_last=True), ValueError, "leave drop_last"),
     ],
 )
 def test_data_that_are_no_pairs_are_refused(data, error, message):
     with pytest.raises(error, match=message):
         fvi.fit(Perceptron, data, "MAP", stream=isinstance(data, DataLoader), **QUICK)
+
+
+def test_frames_and_their_columns_are_arrays():
+    index, net, line_net = [7, 5, 3, 1], Perceptron(), regressor()
+    frame = pd.DataFrame({"a": [0.5, 1.0, -2.0, 3.0], "b": [True, False, True, False], "c": 1, "d": 0.5}, index=index)
+    x, words = frame.to_numpy(float), pd.Series(["no", "yes", "no", "maybe"], index=index)
+    plain = fvi.fit(net, (x, list(words)), "MAP", **QUICK)
+    for y in (words, words.values):
+        found = fvi.fit(net, (frame, y), "MAP", **QUICK)
+        assert found.loss == plain.loss and found.score(frame, y) == plain.score(x, list(words))
+        assert torch.equal(found.predict(frame).values, plain.predict(x).values)
+    x, y = line(4)
+    series = pd.Series(y.flatten().numpy(), index=index)
+    found = fvi.fit(line_net, (pd.DataFrame(x.numpy()), series), "MAP", **QUICK)
+    assert found.score(x, series) == fvi.fit(line_net, (x, y), "MAP", **QUICK).score(x, y)

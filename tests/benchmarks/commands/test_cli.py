@@ -211,7 +211,9 @@ def test_explain_lists_rows_and_columns(say, where):
 
 def test_explain_an_ambiguous_row(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
-    rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP", added=False) for how in ("wide", "deep")]
+    rows = [
+        SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP", added=False) for how in ("wide", "deep")
+    ]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
     status, told = say("explain", "fake", "MAP", "accuracy")
     assert status == 2 and "Traceback" not in told
@@ -271,7 +273,9 @@ def test_explain_averages_what_tables_average(say, monkeypatch):
 
 def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
-    rows = [SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP", added=False) for how in ("wide", "deep")]
+    rows = [
+        SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP", added=False) for how in ("wide", "deep")
+    ]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
     status, told = say("explain", "fake", "MAP", "accuracy")
     assert status == 2 and "choose one" in told and f"explain fake 'MAP (wide)' accuracy {where}\n" in told
