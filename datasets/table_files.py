@@ -95,7 +95,22 @@ def _is_text(values: pandas.Series) -> bool:
     return not hasattr(values.dtype, "categories") and (values.dtype.kind == "O" or str(values.dtype).startswith("str"))
 
 
-def numbers(table: Table, i: int, strict: bool = True) -> np.ndarray | None:
+def spread(table: Table, columns: list[int], categories: list[int]) -> list[int]:
+    """Replace input columns of names by a column of 0 and 1 for each name; return the numbers of input columns."""
+    found: list[int] = []
+    for i in columns:
+        if i not in categories:
+            found.append(i)
+            continue
+        gaps, words = missing(table.columns.iloc[:, i]), np.array([_word(v) for v in table.columns.iloc[:, i]])
+        for word in np.unique(words[~gaps]):
+            found.append(len(table.names))
+            table.names.append(f"{table.names[i]}={word}")
+            table.columns[table.names[-1]] = np.where(gaps, np.nan, words == word)
+    return found
+
+
+def numbers(table: Table, i: int, strict: bool = True, remedy: str = "") -> np.ndarray | None:
     """Return a column as float64, NaN for missing cells. For other text raise BadData, or return None if not strict."""
     import pandas
 
@@ -113,7 +128,7 @@ def numbers(table: Table, i: int, strict: bool = True) -> np.ndarray | None:
     else:
         word, at = str(values.iloc[0]), f"{table.where(0, i)} ({kind})"
     if strict:
-        raise BadData(f"{at}: expected a number, found {word[:40]!r}; {CORRECT}")
+        raise BadData(f"{at}: expected a number, found {word[:40]!r}; {CORRECT}{remedy}")
     return None
 
 

@@ -33,7 +33,8 @@ LOOK = 200  # rows that the guess of a delimiter uses
 class Form:
     """Options for reading a table. Options that are None are guessed, and the guess is printed.
 
-    drop: columns that are no inputs. missing: whether rows without a label, target or input are refused or dropped.
+    drop: columns that are no inputs. categories: input columns of names. missing: whether rows without a label, target
+    or input are refused or dropped.
     """
 
     header: bool | None = None
@@ -41,6 +42,7 @@ class Form:
     decimal: str | None = None
     drop: tuple[str | int, ...] = ()
     missing: str = REFUSE
+    categories: tuple[str | int, ...] = ()
 
     @property
     def changes(self) -> dict:

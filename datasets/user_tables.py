@@ -18,12 +18,13 @@ from . import registry
 from .checks import BadData, read_indices, reading, stamped
 from .contract import Description, Split
 from .notices import say
-from .table_files import READERS, inputs, labels, numbers
+from .table_files import READERS, inputs, labels, numbers, spread
 from .table_text import CORRECT, DECIMALS, DROP, REFUSE, Form, Table
 from .tabular import LARGEST, assemble, stratified
 
 TASKS = ("regression", "classification")
 MOST = 20  # names in a summary
+AS_INPUT = ": categories={0} for names, drop={0} to leave the column out"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def add_table(
     decimal: str | None = None,
     drop: Sequence[str | int] = (),
     missing: str = REFUSE,
+    categories: Sequence[str | int] = (),
 ) -> None:
     """Add a data set of one file: .csv (separated by comma, semicolon, tab, bar or blanks), .npz (arrays x and y) or
     .parquet. At its first use a summary is printed: rows, inputs, target, classes, omissions and guesses.
@@ -69,8 +71,9 @@ def add_table(
     of the rest held out; stratified by class. test_rows: a file of row numbers (from 0) for each split's test subset
     instead. standardise: by mean and standard deviation of the training subset, targets of regression too. header,
     delimiter, decimal ("." or ","): of a .csv file, guessed where they are None. drop: columns that are no inputs.
-    missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out ("drop"). Raises
-    ValueError for invalid options; the file is read on first use, and raises BadData.
+    missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out ("drop"). categories:
+    input columns of names, each of which becomes a column of 0 and 1. Raises ValueError for invalid options; the file
+    is read on first use, and raises BadData.
     """
     if task not in TASKS:
         raise ValueError(f"data set {name}: task is {task!r}, expected {' or '.join(map(repr, TASKS))}")
@@ -92,7 +95,8 @@ def add_table(
     file, rows = _absolute(path), tuple(map(_absolute, test_rows))
     if file.suffix.lower() not in READERS:
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
-    form = Form(header, delimiter, decimal, (drop,) if isinstance(drop, str | int) else tuple(drop), missing)
+    left, text = ((each,) if isinstance(each, str | int) else tuple(each) for each in (drop, categories))
+    form = Form(header, delimiter, decimal, left, missing, text)
     cut = Cut(target, task, len(rows) or splits, 0.0 if rows else test, validation, standardise, form)
     named = {"table": file, **{f"test-rows-{i}": each for i, each in enumerate(rows)}}
     files, source = [registry.UserFile(*each) for each in named.items()], (name, file, cut, rows)
@@ -177,12 +181,14 @@ def _read(
     with reading(path, f"a {path.suffix} file", CORRECT):
         table = READERS[path.suffix.lower()](path, target, form)
     place = table.place(target)
-    columns = inputs(table, place, form)
+    columns = spread(table, inputs(table, place, form), [table.place(name) for name in form.categories])
     if not columns or not len(table.columns):
         raise BadData(f"{path}: expected inputs and rows, found {len(columns)} and {len(table.columns)}; {CORRECT}")
-    x = np.column_stack([cast(np.ndarray, numbers(table, i)) for i in columns])
+    x = np.column_stack(
+        [cast(np.ndarray, numbers(table, i, remedy=AS_INPUT.format([table.names[i]]))) for i in columns]
+    )
     if task == "regression":
-        y = cast(np.ndarray, numbers(table, place))
+        y = cast(np.ndarray, numbers(table, place, remedy=": task='classification' for labels"))
         absent = np.isnan(y)
     else:
         y, absent = labels(table, place)

@@ -89,6 +89,17 @@ def test_points_are_no_decimal_marks_beside_decimal_commas(read):
     assert read(text.replace("12.345", "12345"), decimal=",")[0].tolist() == [[12345], [900]]
 
 
+def test_names_become_columns_of_0_and_1(read, capsys):
+    text = "site,a,y\nnorth,1.5,2\nsouth,2.5,3\n?,3.5,4\nnorth,4.5,5\n"
+    x, y, _ = read(text, target="y", categories=("site",), missing="drop")
+    assert x.tolist() == [[1, 0, 1.5], [0, 1, 2.5], [1, 0, 4.5]] and y.tolist() == [2, 3, 5]
+    assert "3 inputs (site=north, site=south, a), target y" in capsys.readouterr().err
+    with pytest.raises(BadData, match=r"column 'site': expected a number.*categories=\['site'\] for names, drop="):
+        read(text, target="y")
+    with pytest.raises(BadData, match="column 'site': expected a number.*task='classification' for labels"):
+        read(text, target="site")
+
+
 FORMS = {
     "comma": "a,b,y\n1.5,2,3\n4,5.25,6\n",
     "semicolon": "a;b;y\n1.5;2;3\n4;5.25;6\n",
