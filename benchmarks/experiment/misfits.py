@@ -17,6 +17,7 @@ from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json, method_of
 from benchmarks.records.hyperparameters import FITTING, known, own_parts, resolve
 from benchmarks.shapes import PartsConfig, RunConfig
+from benchmarks.tables.simple import LIKELIHOODS
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
@@ -44,7 +45,6 @@ GIVEN = {
     "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},
 }
 """Hyper-parameters without a default, where a part is tried by its name."""
-LIKELIHOODS = {"classification": "categorical", "regression": "gaussian"}
 POINTS, CLASSES = 4, 2
 
 

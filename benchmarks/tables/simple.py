@@ -10,6 +10,7 @@ from benchmarks.tables.spec import Cell, Column, Row, Table
 from fvi_core.spelling import nearest
 
 SMOKE = {"training": {"epochs": 2}}
+LIKELIHOODS = {"regression": "gaussian", "classification": "categorical"}
 
 
 def simple(
@@ -28,9 +29,9 @@ def simple(
     """Return a table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples.
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
-    ``sets``. parts: settings of all methods (network, likelihood, training); own: further settings by method. Seed i is
-    trained on split i, modulo the number of splits. Raises ValueError for a method in ``own`` that is not in
-    ``methods``.
+    ``sets``. parts: settings of all methods (network, training, likelihood; without one "gaussian" or "categorical");
+    own: further settings by method. Seed i is trained on split i, modulo the number of splits. Raises ValueError for a
+    method in ``own`` that is not in ``methods``.
     """
     for method in own or {}:
         if method not in methods:
@@ -40,8 +41,9 @@ def simple(
     several = len(datasets) > 1
 
     def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-        smoke, splits = protocol == "smoke", data.describe(dataset).n_splits
-        settings = layered(parts, (own or {}).get(row.made_by, {}), SMOKE if smoke else {})
+        smoke, described = protocol == "smoke", data.describe(dataset)
+        splits, usual = described.n_splits, {"likelihood.name": LIKELIHOODS[described.task]}
+        settings = layered(usual, parts, (own or {}).get(row.made_by, {}), SMOKE if smoke else {})
         replicates = tuple((seed % splits, seed) for seed in range(min(seeds, 2) if smoke else seeds))
         return Recipe(settings, replicates, samples=min(samples, 10) if smoke else samples, sets=tuple(sets))
 

@@ -45,6 +45,16 @@ def test_settings_of_a_method_that_the_table_does_not_have_are_refused() -> None
         own(own={"MPA": {"training.epochs": 3}})
 
 
+def test_the_likelihood_follows_the_task_unless_it_is_named() -> None:
+    optimiser = {"name": "adam", "lr": 0.01}
+    plain = {"network": PARTS["network"], "training": {"epochs": 2, "batch_size": 9, "optimiser": optimiser}}
+    made = own(parts=plain, datasets=["boston", "digits"], metrics=["nll"]).runs()
+    found = {config["dataset"]["name"]: config["parts"]["likelihood"]["name"] for config in made}
+    assert found == {"boston": "gaussian", "digits": "categorical"}
+    named = own(parts=plain | {"likelihood": {"name": "robust_max"}}, datasets=["digits"], metrics=["nll"]).runs()
+    assert named[0]["parts"]["likelihood"]["name"] == "robust_max"
+
+
 def test_a_misspelt_metric_is_named_before_anything_is_trained() -> None:
     told = ["table mine, column rmsee: plug-in absent: no metric 'rmsee'; did you mean 'rmse' or 'mse' or 'msp'?"]
     assert lacking([own(metrics=["rmse", "rmsee"])], None) == told
