@@ -15,6 +15,7 @@ from benchmarks.errors import UsageError
 from benchmarks.records import frame
 from benchmarks.records.config import is_brought, method_of
 from benchmarks.records.store import Store
+from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, progress, runner, verify
 from benchmarks.sweep.begin import parse_seeds
@@ -76,6 +77,12 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
     @app.command("verify")
     def verify_(
+        keys: Annotated[
+            list[str] | None,
+            typer.Argument(
+                metavar="[KEY...]", help="keys of records, or their first digits (default: a random sample)"
+            ),
+        ] = None,
         n: Annotated[int, typer.Option("--n", help="how many records")] = 12,
         minutes: Annotated[
             float, typer.Option("--minutes", help="only records whose training took at most so long")
@@ -86,18 +93,22 @@ def add(app: typer.Typer, suite: Suite) -> None:
         workers: WorkersOption = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        """Train a random sample of the records again, in a temporary folder, and compare. Nothing in results/ changes.
+        """Train records again, in a temporary folder, and compare. Nothing in results/ changes.
 
         Status 1: a run failed, or gave other numbers on the same model of processor.
         """
         store = Store(results, suite.metrics)
-        seed = secrets.randbelow(10**6) if seed is None else seed
-        chosen, short, every = verify.sample(store, n, minutes, seed)
+        if keys:
+            chosen, told = [_record("verify", key, store) for key in keys], ""
+        else:
+            seed = secrets.randbelow(10**6) if seed is None else seed
+            chosen, short, every = verify.sample(store, n, minutes, seed)
+            told = (
+                f" (--seed {seed}) of the {short} whose training took at most {minutes:g} min, of {every} that are not "
+                "retired"
+            )
         took = progress.duration(verify.estimate(chosen))
-        print(
-            f"{len(chosen)} records (--seed {seed}) of the {short} whose training took at most {minutes:g} min, "
-            f"of {every} that are not retired; their trainings took {took} on one core each"
-        )
+        print(f"{len(chosen)} records{told}; their trainings took {took} on one core each")
         found = list(verify.make_again(chosen, store, Workers(workers), suite, progress.display()))
         print(comparison_text(found))
         raise typer.Exit(1 if any(one.alarming for one in found) else 0)
@@ -111,13 +122,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """Train the run of one record again from scratch; the new record replaces the old one."""
         store = Store(results, suite.metrics)
         store.check_writable()
-        found_key = which.key(key, store, lambda one: hints.benchmarks("again", one, *hints.folders(results=results)))
-        path = store.paths()[found_key]
-        record = store.read(path)
-        if is_brought(record["config"]):
-            raise UsageError(
-                f"{found_key}: external predictions, which have no training: delete {path}, then score other ones"
-            )
+        record = _record("again", key, store)
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
         (found,) = verify.make_again([record], store, Workers(workers), suite, progress.display())
         print(comparison_text([found]))
@@ -158,6 +163,20 @@ def add(app: typer.Typer, suite: Suite) -> None:
         kept = {record: why for record, why in retired.items() if record in found}
         manifest.write_retired(kept | dict.fromkeys(new, reason), results / manifest.RETIRED)
         print(f"{file} written; {len(new)} records retired, {len(back)} no longer")
+
+
+def _record(command: str, key: str, store: Store) -> Record:
+    """Return the record of a training whose key starts with these digits; in messages, the command with other keys.
+
+    Raises UsageError for external predictions.
+    """
+    where = hints.folders(results=store.root)
+    path = store.paths()[which.key(key, store, lambda one: hints.benchmarks(command, one, *where))]
+    record = store.read(path)
+    if is_brought(record["config"]):
+        told = "external predictions, which have no training; to replace them delete"
+        raise UsageError(f"{record['key']}: {told} {path}, then score other ones")
+    return record
 
 
 def comparison_text(found: list[verify.Remade]) -> str:

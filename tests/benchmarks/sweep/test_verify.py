@@ -9,8 +9,10 @@ import math
 import pytest
 
 from benchmarks.commands import upkeep
+from benchmarks.commands.cli import build
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
+from benchmarks.records.config import run_key
 from benchmarks.sweep import verify
 from benchmarks.tables import manifest
 from tests.benchmarks import fakes
@@ -146,3 +148,17 @@ def test_what_is_made_again_may_be_kept(store):
     changed(store, config, times=3.0)
     (found,) = again(store, [config])
     assert found.verdict == "different" and found.again["metrics"][0]["value"] == fakes.number(config)
+
+
+def test_named_records_are_verified_and_stay(store, capsys):
+    config = fakes.config(1)
+    changed(store, config, times=3.0)
+    before = {path: path.read_bytes() for path in store.paths().values()}
+    with pytest.raises(SystemExit) as end:
+        build(fakes.SUITE)(["verify", run_key(config), "--workers", "1", "--results", str(store.root)])
+    told = capsys.readouterr().out
+    assert end.value.code == 1 and "1 records; their trainings took" in told and "1 records: 1 different" in told
+    assert {path: path.read_bytes() for path in store.paths().values()} == before
+    with pytest.raises(SystemExit):
+        build(fakes.SUITE)(["verify", "nothing", "--results", str(store.root)])
+    assert "unknown key 'nothing'" in capsys.readouterr().err
