@@ -83,9 +83,6 @@ def build(suite: Suite) -> Callable[..., None]:
         pretty_exceptions_enable=False,
     )
 
-    upkeep.add(app, suite)
-    exchange.add(app, suite)
-
     @app.command("tables")
     def tables_() -> None:
         """List the tables."""
@@ -117,7 +114,7 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Show the runs that tables need, their statuses, and the groups of runs left to train."""
+        """Show the runs that tables need and their statuses; `run --dry-run` adds the cost of the missing ones."""
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or ()}
         found = interface.plan(tables, protocol, seeds, **what, cost=False, results=results, state=state, suite=suite)
         print(inspection.plan_text(found.plan))
@@ -255,6 +252,9 @@ def build(suite: Suite) -> Callable[..., None]:
             again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
             (found,) = begin.with_rows(again, also, suite)
         print(inspection.cell_text(found, row, column, protocol, begin.parse_seeds(seeds), results, state, suite))
+
+    upkeep.add(app, suite)
+    exchange.add(app, suite)
 
     def main(arguments: list[str] | None = None) -> None:
         try:
