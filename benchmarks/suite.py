@@ -22,7 +22,7 @@ class Suite:
     """Places of the tables, the methods, the training and the metrics: a module, or "module:name".
 
     ``reports``: the module whose command prints tables, if any; ``cell``: the function that averages the runs of a
-    cell.
+    cell. ``also``: methods with a further row in the tables that are shown.
     """
 
     tables: str = "benchmarks.tables"
@@ -34,10 +34,18 @@ class Suite:
     reports: str = "reports"
     cell: str = "reports.aggregate:cell"
     fits: str = "benchmarks.experiment.misfits:misfits"
+    also: tuple[str, ...] = ()
 
     def table(self, name: str) -> Any:
         """Return the table of this name. Raises the tables' error for an unknown one."""
         return importlib.import_module(self.tables).get(name)
+
+    def extended(self, name: str) -> Any:
+        """Return the table of this name with a row for every method of ``also``. Raises NoRecipe."""
+        found = self.table(name)
+        for method in self.also:
+            found = found.also(method)
+        return found
 
     def table_names(self) -> list[str]:
         """Return the names of all tables."""

@@ -17,11 +17,11 @@ from benchmarks.commands.options import (
     StateOption,
     TableArgument,
 )
-from benchmarks.errors import BenchmarkError, as_messages, unknown
+from benchmarks.errors import BenchmarkError, UsageError, as_messages, unknown
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from benchmarks.sweep.absent import lacking
-from benchmarks.sweep.begin import beyond, parse_seeds
+from benchmarks.sweep.begin import adding, beyond, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from benchmarks.tables.external import with_rows_brought
 from reports import interface
@@ -146,6 +146,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         ] = None,
         protocol: ProtocolOption = None,
         seeds: SeedsOption = None,
+        also: AlsoOption = None,
         size: Annotated[
             Optional[str], typer.Option("--size", help="inches (3.4x2.5, or a width alone), column or text")
         ] = None,
@@ -182,6 +183,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         from reports.figures import options
         from reports.figures.own import select
 
+        if also and not names:
+            raise UsageError(f"--also {also[0]} is for figures that are named: figures uci-points --also METHOD")
+        shown = adding(suite, also)
         records = Records(results)
         chosen = options.Options(
             *options.size(size),
@@ -192,8 +196,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             font_size,
         )
         forms = (*options.forms(formats or []), ".csv", ".txt")
-        figures = select(names or [], suite, records, protocol)
-        _end(_draw(suite, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
+        figures = select(names or [], shown, records, protocol)
+        _end(_draw(shown, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
 
     @app.command()
     def coverage(results: ResultsOption = RESULTS, out: OutOption = OUT) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -209,14 +209,18 @@ def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
 
     Raises UnknownName and NoRecipe.
     """
-    found, catalogue = [suite.table(name) for name in names(tables)], suite.catalogue() if also else {}
+    return list(map(adding(suite, also).extended, names(tables)))
+
+
+def adding(suite: Suite, also: Names | None) -> Suite:
+    """Return the suite whose extended tables have a row for each method (case ignored). Raises UnknownName."""
+    catalogue = suite.catalogue() if also else {}
     known = {alias.lower(): name for name, method in catalogue.items() for alias in getattr(method, "aliases", ())}
     known |= {name.lower(): name for name in catalogue}
     for method in names(also):
         if method.lower() not in known:
             raise unknown("method", method, catalogue, "`python -m benchmarks methods` lists them")
-        found = [table.also(known[method.lower()]) for table in found]
-    return found
+    return replace(suite, also=tuple(known[method.lower()] for method in names(also))) if also else suite
 
 
 def names(given: Names | None) -> list[str]:

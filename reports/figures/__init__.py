@@ -130,7 +130,7 @@ def draw(
     out.mkdir(parents=True, exist_ok=True)
     digests = records.digests  # before any record is read, so that no stamp is newer than its figure
     names = sorted({figure.table for figure in figures} & set(suite.table_names()))
-    tables = {table.name: table for table in with_rows_brought(list(map(suite.table, names)), suite, records.store)}
+    tables = {table.name: table for table in with_rows_brought(list(map(suite.extended, names)), suite, records.store)}
     options.check_rows(tables.values())
     for figure in figures:
         if not figure.table:

@@ -49,7 +49,7 @@ def select(names: Sequence[str], suite: Suite, records: Records, protocol: str |
         if not tables:
             raise unknown("figure", name, (*FIGURES, *known))
         table = max(tables, key=len)
-        own = {figure.name: figure for figure in of_table(suite.table(table), records, protocol)}
+        own = {figure.name: figure for figure in of_table(suite.extended(table), records, protocol)}
         if name == table:
             found += [*(figure for figure in FIGURES.values() if figure.table == table), *own.values()]
         elif name in own:

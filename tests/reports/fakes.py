@@ -78,6 +78,8 @@ class FakeSuite:
     def table(self, name: str) -> Table:
         return self.tables[name]
 
+    extended = table
+
     def table_names(self) -> list[str]:
         return list(self.tables)
 

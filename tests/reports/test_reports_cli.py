@@ -98,6 +98,14 @@ def test_figures_says_what_it_skips(run) -> None:
     assert (status, output) == (0, "Figure digits-roc: skipped: there is no table digits\n")
 
 
+def test_figures_have_a_row_more(run, tmp_path: Path) -> None:
+    status, output, errors = run("figures", "digits-points", "--also", "swag", suite=Suite())
+    assert status == 0, errors
+    assert output.startswith("Figure digits-points: skipped: ") and "SWAG (not in the paper)" in output
+    status, _, errors = run("figures", "--also", "SWAG", suite=Suite())
+    assert status == 2 and "--also SWAG is for figures that are named" in errors
+
+
 def test_coverage_prints_and_writes_the_counts(run, tmp_path: Path) -> None:
     status, output, _ = run("coverage")
     assert status == 0
