@@ -48,9 +48,9 @@ def read(folder: Path | str) -> list[RunGroup]:
         raise SlurmError(f"{file}: expected the run groups of a submission, found {reason}; submit again") from error
 
 
-def _group(runs: list[dict[str, Any]], suite: dict[str, str], **where: str) -> RunGroup:
+def _group(runs: list[dict[str, Any]], suite: dict[str, Any], **where: str) -> RunGroup:
     known = tuple(PlannedRun(**run | {"asked": tuple(run["asked"])}) for run in runs)
-    return RunGroup(suite=Suite(**suite), runs=known, **where)
+    return RunGroup(suite=Suite(**suite | {"also": tuple(suite["also"])}), runs=known, **where)
 
 
 def write(folder: Path, todo: Sequence[RunGroup]) -> None:
