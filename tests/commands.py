@@ -196,8 +196,9 @@ class Checker:
             Records(ROOT / "results"),
             options.Options(rows=tuple(asked["rows"] or ()), columns=tuple(asked["columns"] or ())),
         )
-        chosen = select(asked["names"], self.suite, records) if asked["names"] else []
-        list(draw(chosen, self.suite, records, self.checkout, forms=(".txt",), options=drawn))
+        suite = begin.adding(self.suite, asked["also"])
+        chosen = select(asked["names"], suite, records) if asked["names"] else []
+        list(draw(chosen, suite, records, self.checkout, forms=(".txt",), options=drawn))
 
     def names(self, command: str, asked: dict[str, Any]) -> None:
         """Whether what is named is there, and seeds and options of a cluster mean something."""
