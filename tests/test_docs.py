@@ -30,6 +30,7 @@ WRITES = {
     "run": ("--results", "--state"),
     "explain": ("--results", "--state"),
     "table": ("--results", "--state", "--out"),
+    "figures": ("--results", "--out"),
 }
 
 
@@ -73,7 +74,7 @@ def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 def test_every_command_of_the_document_works(said) -> None:
-    told = {command: said(command) for command in outsider.COMMANDS if " uci " not in command}
+    told = {command: said(command) for command in outsider.COMMANDS if " uci" not in command}
     assert "export FVI_PLUGINS=mine.py" in outsider.TEXT and len(told) == 6
     assert "Wide FSVI" in told["make table-digits METHOD='Wide FSVI' DRY_RUN=1"]
     table = told["make table-mine PROTOCOL=smoke"]
@@ -87,9 +88,10 @@ def test_a_method_of_ones_own_stands_beside_published_numbers(said) -> None:
         datasets.load("boston", 0)
     except datasets.DataNotFound as error:
         pytest.skip(str(error).splitlines()[0])
-    made, table = (said(command) for command in outsider.COMMANDS if " uci " in command)
+    made, table, figure = (said(command) for command in outsider.COMMANDS if " uci" in command)
     assert "4 runs: 4 made now" in made
     assert "Wide FSVI (not in the paper)" in table and "3.696 ± 0.39" in table and "no verdict" in table
+    assert figure.startswith("Figure uci-points: ") and ".pdf" in figure
 
 
 def test_what_the_document_adds_is_there_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
