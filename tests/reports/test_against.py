@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import datasets
 from benchmarks.metrics.distances import growth
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
@@ -74,15 +75,25 @@ def test_mc_dropout_gains_least_under_attack() -> None:
     assert "Ensemble" in others and all((gain("MC Dropout") < gain(label)).all() for label in others)
 
 
-@pytest.mark.parametrize("dataset", ["boston", "energy", "wine", "yacht"])
-def test_the_prior_is_more_certain_on_data_on_boston_and_wine_alone(dataset: str) -> None:
-    name, against = f"pequignot2020-figure-4-{dataset}", dataset in ("energy", "yacht")
+@pytest.mark.parametrize(
+    ("dataset", "side", "norms"),
+    [("boston", 1, (13, 63)), ("energy", -1, (8, 6.6)), ("wine", 1, (11, 129)), ("yacht", 0, (6, 6.4))],
+)
+def test_the_prior_is_more_certain_on_data_where_these_are_nearer_to_0(
+    dataset: str, side: int, norms: tuple[float, float]
+) -> None:
+    name = f"pequignot2020-figure-4-{dataset}"
     suite, records = known()
     runs = recorded_runs(FIGURES[name], suite.table(FIGURES[name].table), None, records)
-    assert (runs.protocol == FIGURES[name].against_at) == against
+    assert (runs.protocol == FIGURES[name].against_at) == (side < 1)
     curves = {part: runs.curves(f"{part}/epistemic_entropy")["Prior"] for part in ("train", "ood-uniform")}
     middle = {part: stack(found, "value").mean(0)[2] for part, found in curves.items()}
-    assert (middle["ood-uniform"] > middle["train"]) != against
+    gap = middle["ood-uniform"] - middle["train"]
+    assert abs(gap) < 0.02 if side == 0 else gap * side > 0.05
+    x = datasets.load(dataset, 0, scheme="pequignot2020-1").train.x.astype(float)
+    low, high = x.min(0), x.max(0)
+    uniform = ((high - low) ** 2 / 12 + ((high + low) / 2) ** 2).sum()
+    assert ((x**2).sum(1).mean(), uniform) == (pytest.approx(norms[0], rel=0.01), pytest.approx(norms[1], rel=0.01))
 
 
 def test_captions_say_so(tmp_path: Path) -> None:
