@@ -243,8 +243,7 @@ def build(suite: Suite) -> Callable[..., None]:
     ) -> None:
         """Show the sources of one cell of a table, and the command that makes it again."""
         given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
-        given += [word for method in also or () for word in ("--also", method)]
-        given += hints.folders(results=results, state=state)
+        given += hints.also(also or ()) + hints.folders(results=results, state=state)
         try:
             (found,) = begin.with_rows(table, also, suite)
         except KeyError:  # part of a name, or a wrong name

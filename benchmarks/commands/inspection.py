@@ -182,8 +182,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     """Return the text of one cell, or of all cells of the row on a data set."""
     given = ["--protocol", protocol] if protocol else []
     given += ["--seeds", seeds_text(seeds)] if seeds else []
-    given += [word for row in table.rows if row.added for word in ("--also", row.method)]
-    given += hints.folders(results=results, state=state)
+    given += hints.also(row.method for row in table.rows if row.added) + hints.folders(results=results, state=state)
 
     (table,) = with_rows_brought([table], suite, Store(results))
 
@@ -247,7 +246,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
 def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) -> list[str]:
     """Return the command that makes a row's missing runs; with OWN_FOLDERS, all its runs again."""
     names = sorted({config["dataset"]["name"] for config in configs})
-    which = ["--also", row.method, "--method", row.method] if row.added else ["--method", row.label]
+    which = [*hints.also([row.method]), "--method", row.method] if row.added else ["--method", row.label]
     command = ["run", table.name, "--protocol", protocol, *which]
     return [*command, *(word for name in names for word in ("--dataset", name))]
 

@@ -132,10 +132,9 @@ class Forecast:
     def bounded(self) -> bool:
         """Whether :meth:`left` is an upper bound: training may end early, and neither records nor a finished run show
         how early."""
-        last = (keys for keys in self.groups if keys not in self.over and self.ends.get(keys, 1.0) == 1)
-        last = (keys for keys in last if self.saved.get(keys, 0.0) < 1)
-        waiting = (self.groups[keys] for keys in last)
-        return not self.spent and any(stops_early(config) for group in waiting for config in group.configs)
+        untrained = (keys for keys in self.groups if keys not in self.over and self.saved.get(keys, 0.0) < 1)
+        last = (self.groups[keys] for keys in untrained if self.ends.get(keys, 1.0) == 1)
+        return not self.spent and any(stops_early(config) for group in last for config in group.configs)
 
 
 def _kind(group: RunGroup) -> str:

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.records.provenance import ROOT
@@ -34,6 +35,11 @@ def folders(**given: str | Path) -> list[str]:
     """Return the options for folders, ``folders(results=..., state=...)``, that are not the default ones."""
     named = {option: Path(folder) for option, folder in given.items() if Path(folder) != USUAL[option]}
     return [word for option, folder in named.items() for word in (f"--{option}", str(folder))]
+
+
+def also(methods: Iterable[str]) -> list[str]:
+    """Return the options that add a row for each method."""
+    return [word for method in methods for word in ("--also", method)]
 
 
 def option(name: str, value: str = "") -> str:

@@ -211,7 +211,7 @@ TABLES = (
         COMPARED,
         _divergences(_SETS_BY_LONGER, ("q->HMC", "HMC->q")),
         "-chains",
-        _one_hmc(partial(recipe, chains=LONGER)),
+        partial(recipe, chains=LONGER),
         ("paper", "smoke"),
     ),
     _figure(
