@@ -8,6 +8,7 @@ reading), ``moved`` (its effect), ``record`` (a table here that shows it; ``-`` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -24,6 +25,7 @@ from reports.records import Records
 FILE = Path(__file__).with_name("tried.csv")
 COLUMNS = ("paper", "tables", "methods", "columns", "tried", "source", "moved", "record")
 NO_RECORD = "-"
+FEW = 3  # readings that the Markdown page names
 RENEW = ".venv/bin/python -m reports causes"
 HEADER = ("row", "cell", "ours", "published", "difference", "cause shown", "other readings")
 INTRODUCTION = f"""# Differences: causes and experiments
@@ -36,8 +38,9 @@ that differs at protocol `paper` ([verdicts.md](verdicts.md)).
 A cause is *shown* where a row of another table reproduces the published number and differs from the table's row only
 as the cause says. Where the test is *uninformative*, since the published numbers of the column are too close together,
 the row has to agree with the number, and its test could exclude a number half of the way back to ours. *Other readings*
-are rows of further tables beside the same number. Experiments below a table have their source and effect; some have no
-committed record, and say so. [protocols.md](protocols.md) has the settings of every table.
+are rows of further tables beside the same number: here the {FEW} that reproduce it or are nearest to it; the tables'
+pages of the site (`make page`) draw all. Experiments below a table have their source and effect; some have no committed
+record, and say so. [protocols.md](protocols.md) has the settings of every table.
 """
 
 
@@ -65,18 +68,37 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Number:
+    """Mean and its standard error, nan where there is none."""
+
+    mean: float
+    stderr: float = math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Two standard errors around the mean; the mean alone without one."""
+        reach = 2 * self.stderr if math.isfinite(self.stderr) else 0.0
+        return self.mean - reach, self.mean + reach
+
+
+@dataclass(frozen=True)
 class Reading:
-    """Other runs of the same published number: their table, row, value and verdict."""
+    """Other runs of the same published number: their table, row, value, verdict, and status as of a cell."""
 
     table: str
     row: str
     value: str
     verdict: str
+    status: str
+    number: Number
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Published cell that differs at protocol paper, with everything known of the reason."""
+    """Published cell that differs at protocol paper, with everything known of the reason.
+
+    own and target: our number and the published one.
+    """
 
     paper: str
     number: str
@@ -86,8 +108,18 @@ class Difference:
     value: str
     published: str
     verdict: str
+    own: Number
+    target: Number
     cause: Cause | None
     readings: tuple[Reading, ...] = ()
+
+    @property
+    def nearest(self) -> list[Reading]:
+        """Readings that reproduce the published number, then the others; each by their distance from it."""
+        return sorted(
+            self.readings,
+            key=lambda each: (each.status != "reproduced", abs(each.number.mean - self.target.mean)),
+        )
 
 
 @cache
@@ -164,6 +196,8 @@ class Differences:
                         str(shown["value"]),
                         str(shown["published"]),
                         str(shown["difference"]),
+                        Number(cell.mean, cell.stderr),
+                        Number(cell.published.mean, math.nan if (e := cell.published.stderr) is None else e),
                         self.book.cause(cell, "paper"),
                         tuple(reversed(others.values())),
                     )
@@ -182,7 +216,12 @@ class Differences:
                 for j, cell in enumerate(row):
                     if cell.published and cell.values:
                         told = Reading(
-                            table.name, cell.row.label, str(sheet.columns[j].rows[i]["value"]), cell.agreement or ""
+                            table.name,
+                            cell.row.label,
+                            str(sheet.columns[j].rows[i]["value"]),
+                            cell.agreement or "",
+                            cell.status,
+                            Number(cell.mean, cell.stderr),
                         )
                         place = table.paper, cell.published.key
                         found.setdefault(place, []).append((table.number, tuple(cell.values.values()), told))
@@ -209,7 +248,7 @@ def _section(name: str, cells: list[Difference], known: Differences) -> str:
     rows = [
         (
             cell.row, cell.column, cell.value, cell.published, cell.verdict, cause(cell),
-            "; ".join(map(told, cell.readings)) or "-",
+            nearest_in_words(cell),
         )
         for cell in cells
     ]  # fmt: skip
@@ -235,9 +274,11 @@ def cause(cell: Difference) -> str:
     return f"{cell.cause.cause} ({cell.cause.row}, table {cell.cause.shown_by})" if cell.cause else "-"
 
 
-def told(reading: Reading) -> str:
-    """Return a reading in words."""
-    return f"{reading.value}, {reading.verdict} ({reading.row}, table {reading.table})"
+def nearest_in_words(cell: Difference) -> str:
+    """Return the readings nearest to the published number, and the count of the others; a dash without any."""
+    told = [f"{each.value}, {each.verdict} ({each.row}, table {each.table})" for each in cell.nearest[:FEW]]
+    more = len(cell.readings) - len(told)
+    return "; ".join([*told, f"{more} more"] if more else told) or "-"
 
 
 def _ended(words: str) -> str:

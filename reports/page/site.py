@@ -33,6 +33,7 @@ from reports.page import assets
 from reports.page.book import STATUSES, Book, Sheet
 from reports.page.compare import comparisons
 from reports.page.details import details, sort_key
+from reports.page.forest import forest
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
 from reports.page.search import entries
@@ -40,7 +41,7 @@ from reports.page.slim import slim
 from reports.protocols.settings import filled_lines
 from reports.records import Records
 from reports.significance import RULE
-from reports.tried import Differences, cause, listed, told
+from reports.tried import Differences, cause, listed
 
 LARGE = 20_000  # from this number of bytes on, numbers are compressed
 MOST = 20_000_000  # bytes of a site that most mail servers take
@@ -148,6 +149,7 @@ class _Writer:
             "cause_in_words": cause,
             "heading": heading,
             "findings": self.findings,
+            "forest": forest,
             "on_table": findings_words.on_table,
             "result_line": findings_words.result_line,
             "summary": findings_words.summary(self.findings),
@@ -159,7 +161,6 @@ class _Writer:
             "statuses": STATUSES,
             "unreduced": UNREDUCED,
             "table_page": table_page,
-            "reading_in_words": told,
         }
 
     def write(self, drawn: Iterable[Drawn]) -> tuple[list[str], list[str]]:

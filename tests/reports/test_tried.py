@@ -20,7 +20,7 @@ from reports.cli import DOCS, build
 from reports.page.book import Book
 from reports.page.site import write as write_site
 from reports.records import Records
-from reports.tried import COLUMNS, RENEW, Differences, Experiment, check, load, page
+from reports.tried import COLUMNS, RENEW, Differences, Experiment, check, load, nearest_in_words, page
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
 from tests.reports.page.small import Suite as SmallSuite
 from tests.reports.page.small import records as small_records
@@ -94,7 +94,8 @@ def test_a_differing_cell_has_its_readings_and_experiments(records: Records) -> 
     assert (cell.method, cell.column, cell.value, cell.cause) == ("MC Dropout", "boston", "5.100 ± 0.058", None)
     (reading,) = cell.readings
     assert reading.table == "pequignot2020-5-wide" and reading.value == "4.8100 ± 0.0058"
-    assert reading.verdict == "differs, worse"
+    assert (reading.verdict, reading.status) == ("differs, worse", "differs")
+    assert cell.own.interval == pytest.approx((5.1 - 0.2 / 3**0.5, 5.1 + 0.2 / 3**0.5)), "two standard errors"
     assert found.experiments([cell]) == {TRIED: [cell]} and found.untried([cell]) == []
     assert found.of("pequignot2020-5-wide") == []
 
@@ -106,6 +107,27 @@ def test_experiments_on_other_cells_do_not_count(records: Records, changes: dict
     found = Differences(book(records, MINE), (dataclasses.replace(TRIED, **changes),))
     cells = found.of("pequignot2020-5")
     assert found.experiments(cells) == {} and found.untried(cells) == cells
+
+
+def test_the_page_names_the_nearest_readings_and_counts_the_others(
+    write: Callable[..., Path], records: Records
+) -> None:
+    others = {"VIP": [4.0, 4.01], "HMC": [4.2, 4.21], "Laplace": [4.5, 4.51]}
+    for method, values in others.items():
+        write(method, "boston", {("", "rmse"): values})
+    rows = tuple(Row(f"with {method}", "MC Dropout", method) for method in others)
+    again = dataclasses.replace(READING, rows=(*READING.rows, *rows))
+    (cell,) = Differences(book(records, MINE, again), ()).of("pequignot2020-5")
+    assert [each.row for each in cell.nearest] == ["with VIP", "with HMC", "with Laplace", "MC Dropout, wide"]
+    words = nearest_in_words(cell)
+    assert (
+        words.startswith("4.0050 ± 0.0050 (2/3), no verdict (with VIP")
+        and words.endswith("; 1 more")
+        and words.count("; ") == 3
+    )
+    far, near = (dataclasses.replace(cell.readings[i], status=status) for i, status in ((0, "reproduced"), (1, "")))
+    chosen = dataclasses.replace(cell, readings=(near, far)).nearest
+    assert chosen == [far, near], "what reproduces the number comes first, however far"
 
 
 def test_the_same_runs_under_another_name_are_no_reading(records: Records) -> None:
@@ -173,4 +195,4 @@ def test_the_site_shows_them_on_the_page_of_their_table(tmp_path: Path) -> None:
     text = (tmp_path / "site" / "tables" / "pequignot2020-5.html").read_text(encoding="utf-8")
     section = text[text.index('<details class="settings" id="causes"') :]
     cells = Differences(Book(SmallSuite(small_table()), Records(tmp_path / "results"))).of("pequignot2020-5")
-    assert cells and len(re.findall(r'<tr><th scope="row">', section[: section.index("</details>")])) == len(cells)
+    assert cells and len(re.findall('<figure class="forest"', section[: section.index("</details>")])) == len(cells)
