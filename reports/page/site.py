@@ -36,6 +36,7 @@ from reports.page.details import details, sort_key
 from reports.page.forest import forest
 from reports.page.methods import Methods
 from reports.page.ranks import rankings
+from reports.page.rugs import rugs
 from reports.page.search import entries
 from reports.page.slim import slim
 from reports.protocols.settings import filled_lines
@@ -177,7 +178,7 @@ class _Writer:
             "findings/index.html", "findings.html", rule=findings_words.RULE, meanings=MEANINGS,
             counts=findings_words.counts(grouped), counts_header=findings_words.COUNTS,
             by_paper=findings_words.by_paper, by_records=findings_words.by_records, details=findings_words.details,
-            margin=findings_words.margin, looks=LOOKS,
+            margin=findings_words.margin, looks=LOOKS, rugs=rugs,
         )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
         first: dict[tuple[Any, ...], str] = {}  # table by its settings, which several tables may share
