@@ -21,6 +21,8 @@ RESIDUAL_CHUNK = 2**23
 C library reuses; returning larger blocks to the system makes prediction a quarter slower. Other networks use ``CHUNK``,
 on which the masks of dropout by input, and so existing records, depend.
 """
+CHANGES = 2**22
+"""Most values of a layer in one block of changes of a network on a CPU: 16 MiB as float32, reused like those."""
 ON_GPU = 8
 """Factor on these sizes for a GPU, which small pieces leave idle."""
 FEW = 8
@@ -54,3 +56,9 @@ def rows_at_once(network: Network, samples: int, device: torch.device) -> int:
     else:
         chunk = RESIDUAL_CHUNK if network.residual else CHUNK
     return max(1, chunk // (samples * max(network.width, 1)))
+
+
+def changes_at_once(network: Network, x: Tensor) -> int:
+    """Return how many changes of weights :mod:`fvi_core.tangents` takes together at inputs ``x [R, N, ...]``."""
+    chunk = CHUNK * ON_GPU if x.device.type == "cuda" else CHANGES
+    return max(1, chunk // (len(x) * x.shape[1] * max(network.width, 1)))

@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fvi_core import tangents
+from fvi_core.blocks import changes_at_once
 from fvi_core.grams import layer_gram
 from fvi_core.networks import (
     HEAD,
@@ -41,35 +43,26 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
 
     ``kept [R, 1, *shape]``: running statistics, which are constants.
     """
+    if next(iter(steps.values())).shape[1] > 1 and tangents.fits(network):
+        return lambda x: _in_blocks(network, {n: centre[n].unsqueeze(1) for n in steps} | kept, steps, x)
     at = {name: centre[name].unsqueeze(1).expand_as(step).contiguous() for name, step in steps.items()}
 
     def evaluate(x: Tensor) -> Tensor:
         if network.perceptron:
             tape = Tape()
             value = network(at, x, tape=tape)
-            return value + _change(network, at, steps, tape)
+            return value + tangents.change_of_perceptron(network, at, steps, tape)
         value, change, *_ = torch.func.jvp(lambda w: network(w | kept, x), (at,), (steps,))
         return value + change
 
     return evaluate
 
 
-def _change(network: Network, at: Parameters, steps: Parameters, tape: Tape) -> Tensor:
-    """Return ``J(x; m) d`` of a perceptron, by the operations of forward-mode differentiation in the same order."""
-    functions = [layer.function for layer in network.layers if isinstance(layer, Activation)]
-    change: Any = None  # tangents of the layer's inputs, transposed; None for the first layer
-    for i, (layer, a, z) in enumerate(tape.entries):
-        weight, bias = layer.shapes
-        if change is None and z.shape[1] > a.shape[1]:
-            moved = layer(steps, a).mT
-        else:
-            at_a = product(steps[weight].mT.flatten(0, 1), a.mT.flatten(0, 1)).unflatten(0, z.shape[:2])
-            moved = steps[bias].unsqueeze(-1) + at_a
-        if change is not None:
-            moved = moved + product(at[weight].mT.flatten(0, 1), change.flatten(0, 1)).unflatten(0, z.shape[:2])
-        if layer is not network.head:
-            change = SLOPED[functions[i]](moved, z.mT, tape.entries[i + 1][1].mT)
-    return moved.mT
+def _in_blocks(network: Network, at: Parameters, steps: Parameters, x: Tensor) -> Tensor:
+    size = changes_at_once(network, x)
+    samples = next(iter(steps.values())).shape[1]
+    pieces = [{name: d[:, start : start + size] for name, d in steps.items()} for start in range(0, samples, size)]
+    return torch.cat([tangents.changed(network, at, piece, x) for piece in pieces], 1)
 
 
 def last_layer_moments(

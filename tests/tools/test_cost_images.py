@@ -117,3 +117,9 @@ def test_on_a_gpu_rows_are_measured_as_they_are_compiled_and_as_graphs(monkeypat
 
 def test_the_peak_is_of_this_machine():
     assert 1e8 < images.matmul_peak(CPU, torch.float32).process < 1e15
+
+
+def test_linearised_predictions_are_timed_beside_forward_mode_differentiation():
+    (found,) = images.linearised(1)
+    assert found.name == "forward mode / layer by layer" and found.threads == 1 and found.at_least
+    assert found.wall > 0 and set(found.times) == {"forward mode", "layer by layer"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, process_time
 
 import numpy as np
@@ -13,10 +13,15 @@ from benchmarks import tables
 from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import methods
-from tools.cost.timing import Measurement, Timing, duration, interleave, ratio, threads
+from fvi_core.linearisation import linearised as changes_of
+from fvi_core.random import Streams
+from fvi_core.registry import NETWORKS
+from fvi_core.training import ReplicaResult
+from tools.cost.timing import Measurement, Timing, Work, duration, interleave, ratio, threads
 from tools.cost.trainings import one_by_one, training_of
 
 STEPS, SEEDS = 40, 10
+CHANGES, CHANGED = 100, 13  # changes of weights, and images: those that predictions take together
 ROTATED = ("MAP", "MAP fVI", "MC Dropout", "MC Dropout fVI", "Ensemble", "Ensemble fVI")
 FASHION = ("MAP", "MFVI", "MFVI (radial)", "MC Dropout", "SWAG", "FSVI (monochrome)", "FSVI (KMNIST)")
 CIFAR = {
@@ -112,6 +117,33 @@ def cnn(repeats: int) -> list[Measurement]:
 def resnet(repeats: int) -> list[Measurement]:
     """Measure ResNet-18 on CIFAR-10, batch 128; on a GPU in bfloat16."""
     return _networks("resnet", "cifar10", CIFAR, repeats, batches=1)
+
+
+def linearised(repeats: int) -> list[Measurement]:
+    """Measure predictions of GFSVI's network of images: 100 changes of its weights layer by layer, on one thread,
+    beside forward-mode differentiation of the whole network."""
+    spec = table_parts("cinquin2024-2", "GFSVI (KMNIST)", "fashion_mnist")["network"]
+    about = datasets.describe("fashion_mnist")
+    network, streams = NETWORKS.build(spec).build(about.shape, about.n_outputs), Streams([0])
+    centre, x = network.init(streams), streams.normal(CHANGED, *about.shape)
+    steps = {name: 0.01 * streams.normal(CHANGES, *shape) for name, shape in network.shapes.items()}
+    at = {name: value.unsqueeze(1).expand_as(steps[name]).contiguous() for name, value in centre.items()}
+    layers, whole = "layer by layer", "forward mode"
+    ways = {
+        layers: lambda: changes_of(network, centre, steps, {})(x),
+        whole: lambda: torch.add(*torch.func.jvp(lambda w: network(w, x), (at,), (steps,))),
+    }
+    with threads(1), torch.no_grad():
+        times = interleave({name: _predicting(way) for name, way in ways.items()}, repeats)
+    return [ratio("linearised", whole, layers, times, count=1, goal=2.5, at_least=True)]
+
+
+def _predicting(way: Callable[[], torch.Tensor]) -> Work:
+    def predict() -> list[ReplicaResult]:
+        way()
+        return []
+
+    return lambda: predict
 
 
 def _networks(

@@ -153,6 +153,7 @@ BENCHMARKS = {
     "mlp": images.mlp,
     "cnn": images.cnn,
     "resnet": images.resnet,
+    "linearised": images.linearised,
     "modules": modules.modules,
     "small": modules.small,
 }
