@@ -121,7 +121,7 @@ def locate(name: str, root: Folder = None, download: bool = True) -> Path:
         tried.append(f"{folder / name}: {fault}")
         if fault != "not there":
             warnings.warn(f"{folder / name}: {fault}; trying the next place", stacklevel=2)
-    if os.environ.get(OFFLINE_VARIABLE):
+    if offline():
         tried.append(f"no addresses, since {OFFLINE_VARIABLE} is set: nodes of a cluster have no network")
     elif download:
         for url in file.urls:
@@ -171,6 +171,11 @@ def sha256(path: Path, size: int, modified: int) -> str:
     """Return the SHA-256 of a file, cached by size and time of change. Raises OSError."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def offline() -> bool:
+    """Return whether $FVI_OFFLINE forbids the network: anything but nothing and 0."""
+    return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
 
 
 def retrieve(url: str, sha256: str, target: Path) -> str | None:

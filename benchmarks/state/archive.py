@@ -23,7 +23,7 @@ from benchmarks import files
 from benchmarks.errors import BenchmarkError, UsageError
 from benchmarks.records.store import Store
 from benchmarks.state import kept
-from datasets.fetch import OFFLINE_VARIABLE, cache_folder, retrieve
+from datasets.fetch import OFFLINE_VARIABLE, cache_folder, offline, retrieve
 from fvi_core.printing import message
 
 DIGESTS = "artifacts.sha256"
@@ -211,7 +211,7 @@ def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Pat
     there = cache_folder() / "artifacts" / f"{digest[:16]}{ENDING}"
     if there.exists() and sha256(there) == digest:
         return there
-    if os.environ.get(OFFLINE_VARIABLE):
+    if offline():
         raise ArchiveError(f"{url}: not fetched, since {OFFLINE_VARIABLE} is set; {there} does not exist")
     say(f"fetching {url}")
     if fault := retrieve(url, digest, there):

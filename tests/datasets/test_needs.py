@@ -124,7 +124,7 @@ def test_getting_says_what_it_gets_and_why_it_cannot(at_hand, places, monkeypatc
     monkeypatch.setattr(fetch, "registry", lambda: known)
     monkeypatch.setattr(fetch, "retrieve", download)
     monkeypatch.setattr(fetch, "reachable", lambda url: True)
-    monkeypatch.delenv(fetch.OFFLINE_VARIABLE, raising=False)
+    monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "0")
     said: list[str] = []
     (lack,) = lacking("mnist", "dirichlet2022")
     assert len(lack.files) == 4 and get(lack, said.append) is None and lacking("mnist", "dirichlet2022") == []
