@@ -10,7 +10,7 @@ import pytest
 
 import datasets
 from benchmarks import tables
-from benchmarks.records.config import training_key
+from benchmarks.records.config import run_key, training_key
 from benchmarks.tables import Row, Table, cifar, fashion_mnist_readings
 from benchmarks.tables.recipes import merge
 from tests.configs import words_of
@@ -286,3 +286,18 @@ def test_rank1_predicts_once_with_each_of_its_four_members() -> None:
         for protocol in ("paper", "short"):
             for run in runs("dirichlet2022-11", label, "cifar10", protocol):
                 assert run["evaluation"]["samples"] == run["parts"]["family"]["size"] == 4
+
+
+def test_scores_are_of_the_same_runs_beside_the_same_numbers() -> None:
+    table, scores, suffix = tables.get("rudner2022-1"), tables.get("rudner2022-1-scores"), ", by information"
+    left_out = {"MAP", "SWAG", "DUQ", "DUQ, its own settings", "SPG"}
+    assert {row.label for row in scores.rows} == {f"{row.label}{suffix}" for row in table.rows} - {
+        f"{label}{suffix}" for label in left_out
+    }
+    for row in scores.rows:
+        (own,) = [each for each in table.rows if f"{each.label}{suffix}" == row.label]
+        ours, others = (runs(each, one.label, "fashion_mnist") for each, one in ((table, own), (scores, row)))
+        assert list(map(run_key, ours)) == list(map(run_key, others))
+        for column, other in zip(table.columns[2:], scores.columns, strict=True):
+            assert other.published_key(row) == column.published_key(own)
+            assert other.cell.condition == f"{column.cell.condition};score=mutual_information"
