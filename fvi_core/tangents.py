@@ -84,7 +84,7 @@ def _run(layers: Sequence, at: Parameters, steps: Parameters, wave: Wave) -> Wav
         elif isinstance(layer, ParametricLayer):
             wave = _parametric(layer, at, steps, *wave)
         elif not isinstance(layer, DropoutSite):
-            wave = _elementwise(layer, *wave)
+            wave = _without_parameters(layer, *wave)
     return wave
 
 
@@ -122,7 +122,7 @@ def _scales(name: str) -> bool:
     return name.endswith((".weight", ".scale", ".var"))
 
 
-def _elementwise(layer: Any, a: Tensor, change: Tensor | None) -> Wave:
+def _without_parameters(layer: Any, a: Tensor, change: Tensor | None) -> Wave:
     """A layer without parameters: an activation, a pooling, or a reshape."""
     value = layer({}, a)
     if change is None:
