@@ -6,6 +6,8 @@ the bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -42,11 +44,13 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
     block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
     if samples <= block:
         return network(parameters, x)
-    pieces = [
-        {name: value if value.shape[1] == 1 else value[:, start : start + block] for name, value in parameters.items()}
-        for start in range(0, samples, block)
-    ]
-    return torch.cat([network(piece, x) for piece in pieces], 1)
+    return torch.cat([network(piece, x) for piece in in_blocks(parameters, samples, block)], 1)
+
+
+def in_blocks(parameters: Parameters, samples: int, block: int) -> Iterator[Parameters]:
+    """Yield parameters ``[R, S, *shape]`` a block of samples at a time; those that all samples share stay whole."""
+    for start in range(0, samples, block):
+        yield {name: v if v.shape[1] == 1 else v[:, start : start + block] for name, v in parameters.items()}
 
 
 def rows_at_once(network: Network, samples: int, device: torch.device) -> int:

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fvi_core import tangents
-from fvi_core.blocks import changes_at_once
+from fvi_core.blocks import changes_at_once, in_blocks
 from fvi_core.grams import layer_gram
 from fvi_core.networks import (
     HEAD,
@@ -43,8 +43,15 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
 
     ``kept [R, 1, *shape]``: running statistics, which are constants.
     """
-    if next(iter(steps.values())).shape[1] > 1 and tangents.fits(network):
-        return lambda x: _in_blocks(network, {n: centre[n].unsqueeze(1) for n in steps} | kept, steps, x)
+    samples = next(iter(steps.values())).shape[1]
+    if samples > 1 and tangents.fits(network):
+        one = {name: centre[name].unsqueeze(1) for name in steps} | kept
+
+        def changed(x: Tensor) -> Tensor:
+            pieces = in_blocks(steps, samples, changes_at_once(network, x))
+            return torch.cat([tangents.changed(network, one, piece, x) for piece in pieces], 1)
+
+        return changed
     at = {name: centre[name].unsqueeze(1).expand_as(step).contiguous() for name, step in steps.items()}
 
     def evaluate(x: Tensor) -> Tensor:
@@ -56,13 +63,6 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
         return value + change
 
     return evaluate
-
-
-def _in_blocks(network: Network, at: Parameters, steps: Parameters, x: Tensor) -> Tensor:
-    size = changes_at_once(network, x)
-    samples = next(iter(steps.values())).shape[1]
-    pieces = [{name: d[:, start : start + size] for name, d in steps.items()} for start in range(0, samples, size)]
-    return torch.cat([tangents.changed(network, at, piece, x) for piece in pieces], 1)
 
 
 def last_layer_moments(

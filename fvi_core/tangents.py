@@ -96,11 +96,15 @@ def _parametric(layer: ParametricLayer, at: Parameters, steps: Parameters, a: Te
     still = {
         name: at[name] if _scales(name) else torch.zeros_like(at[name]) for name in (*layer.shapes, *layer.buffers)
     }
-    # One batch of all changes; images stay laid out channels last.
-    images = change.movedim(-3, -1) if change.dim() > 4 else change
-    batch = images.flatten(1, 2).unsqueeze(1)
-    through = layer(still, batch.movedim(-1, -3) if change.dim() > 4 else batch)
-    return value, through.unflatten(2, change.shape[1:3]).squeeze(1) + own
+    through = layer(still, _one_batch(change)).unflatten(2, change.shape[1:3]).squeeze(1)
+    return value, through + own
+
+
+def _one_batch(change: Tensor) -> Tensor:
+    """Changes ``[R, S, N, ...]`` as ``[R, 1, S N, ...]``; images laid out channels last, as convolutions take them."""
+    if change.dim() == 4:
+        return change.flatten(1, 2).unsqueeze(1)
+    return change.movedim(-3, -1).flatten(1, 2).unsqueeze(1).movedim(-1, -3)
 
 
 def _of_weights(layer: ParametricLayer, at: Parameters, steps: Parameters, a: Tensor) -> Tensor:

@@ -197,7 +197,7 @@ class Differences:
                         str(shown["published"]),
                         str(shown["difference"]),
                         Number(cell.mean, cell.stderr),
-                        Number(cell.published.mean, math.nan if (e := cell.published.stderr) is None else e),
+                        Number(cell.published.mean, cell.published.stderr or math.nan),
                         self.book.cause(cell, "paper"),
                         tuple(reversed(others.values())),
                     )

@@ -24,7 +24,7 @@ from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
 from benchmarks.tables.manifest import RETIRED, read_retired
 
-ROUNDING = 5e-7  # relative differences up to this: the order of additions in float32 predictions; training amplifies it
+ROUNDING = 1e-9  # relative differences up to this come from the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
 
 

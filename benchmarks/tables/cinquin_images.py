@@ -180,9 +180,9 @@ _RANDOM, _KMNIST = (
     for context, shown in (("random", "random"), ("kmnist", "KMNIST"))
 )
 _READINGS = tuple(
-    replace(row, label=", ".join((row.label, *name)), variant=", ".join((row.variant, *name)))
+    replace(row, label=f"{row.label}{ending}", variant=f"{row.variant}{ending}")
     for row, names in ((_KMNIST, OTHER_READINGS), (_RANDOM, ("KL / batch",)))
-    for name in ((), *((each,) for each in names))
+    for ending in ("", *(f", {name}" for name in names))
 )
 _TURNED_ROWS = tuple(replace(row, published=None) for row in _rows(("kmnist",), _OTHERS))
 TABLES = (

@@ -12,8 +12,7 @@ import datasets
 from benchmarks import tables
 from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
-from fvi_core import methods
-from fvi_core.linearisation import linearised as changes_of
+from fvi_core import linearisation, methods
 from fvi_core.random import Streams
 from fvi_core.registry import NETWORKS
 from fvi_core.training import ReplicaResult
@@ -130,7 +129,7 @@ def linearised(repeats: int) -> list[Measurement]:
     at = {name: value.unsqueeze(1).expand_as(steps[name]).contiguous() for name, value in centre.items()}
     layers, whole = "layer by layer", "forward mode"
     ways = {
-        layers: lambda: changes_of(network, centre, steps, {})(x),
+        layers: lambda: linearisation.linearised(network, centre, steps, {})(x),
         whole: lambda: torch.add(*torch.func.jvp(lambda w: network(w, x), (at,), (steps,))),
     }
     with threads(1), torch.no_grad():
