@@ -100,7 +100,7 @@ UNPRINTED: dict[str, tuple[str, tuple[str, ...], dict[str, Parts]]] = {
     "prior": (
         "MFVI by the variance of its prior",
         ("MFVI",),
-        {f"variance {variance:g}": _prior(variance) for variance in (0.1, 0.01)},
+        {f"variance {variance:g}": _prior(variance) for variance in (0.1, 0.01, 0.005)},
     ),
     "weight": (
         "MFVI by the weight of its KL divergence",

@@ -189,7 +189,14 @@ def test_penalties_begin_with_the_tables_own_map_and_differ_in_the_prior_alone()
     ("name", "label", "variants", "part", "key", "expected"),
     [
         ("dropout", "MC Dropout", ("rate .25", "rate .5"), "family", "rate", [0.1, 0.25, 0.5]),
-        ("prior", "MFVI", ("variance 0.1", "variance 0.01"), "prior", "variance", [1.0, 0.1, 0.01]),
+        (
+            "prior",
+            "MFVI",
+            ("variance 0.1", "variance 0.01", "variance 0.005"),
+            "prior",
+            "variance",
+            [1.0, 0.1, 0.01, 0.005],
+        ),
         ("weight", "MFVI", ("3 times the weight", "10 times the weight"), "weight", "factor", [1.0, 3.0, 10.0]),
     ],
 )
@@ -200,7 +207,7 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
     found = [runs(f"rudner2022-1-{name}", each, "fashion_mnist", "paper")[0] for each in labels]
     assert training_key(found[0]) == training_key(runs("rudner2022-1", label, "fashion_mnist", "paper")[0])
     assert [each["parts"][part][key] for each in found] == expected
-    assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * 3
+    assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * len(expected)
 
 
 def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_images() -> None:
