@@ -211,8 +211,8 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
 
 
 def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_images() -> None:
-    variants = ("precision by validation", "100 draws", *(f"precision {d}, in training too" for d in (10, 100)))
-    own, held, more, *both = (
+    variants = ("precision by validation", *(f"precision {d}, in training too" for d in (10, 100)))
+    own, held, *both = (
         runs("rudner2022-1-laplace", label, "fashion_mnist", "paper")[0]
         for label in ("BNN-Laplace", *(f"BNN-Laplace, {variant}" for variant in variants))
     )
@@ -221,9 +221,6 @@ def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_image
     assert [each["parts"]["fit"]["precision"] for each in both] == ["prior", "prior"]
     assert held["parts"] == merge(own["parts"], {"fit": {"precision": "validation"}})
     assert datasets.describe("fashion_mnist", held["dataset"]["scheme"]).n_train == 54_000
-    assert training_key(more) == training_key(own)
-    assert {**more["evaluation"], "samples": own["evaluation"]["samples"]} == own["evaluation"]
-    assert (own["evaluation"]["samples"], more["evaluation"]["samples"]) == (10, 100)
 
 
 @pytest.mark.parametrize("label", ["MAP", "MFVI", "MC Dropout", "Deep Ensemble"])
@@ -295,16 +292,35 @@ def test_rank1_predicts_once_with_each_of_its_four_members() -> None:
                 assert run["evaluation"]["samples"] == run["parts"]["family"]["size"] == 4
 
 
-def test_scores_are_of_the_same_runs_beside_the_same_numbers() -> None:
-    table, scores, suffix = tables.get("rudner2022-1"), tables.get("rudner2022-1-scores"), ", by information"
-    left_out = {"MAP", "SWAG", "DUQ", "DUQ, its own settings", "SPG"}
-    assert {row.label for row in scores.rows} == {f"{row.label}{suffix}" for row in table.rows} - {
-        f"{label}{suffix}" for label in left_out
-    }
-    for row in scores.rows:
-        (own,) = [each for each in table.rows if f"{each.label}{suffix}" == row.label]
-        ours, others = (runs(each, one.label, "fashion_mnist") for each, one in ((table, own), (scores, row)))
+ONE_FUNCTION = {"MAP", "SWAG", "DUQ", "DUQ, its own settings", "SPG"}
+ENSEMBLES = {"Deep Ensemble", "Deep Ensemble of MAP", "FSVI Ensemble (monochrome)"}
+
+
+def test_100_draws_evaluate_the_trainings_of_the_table_beside_the_same_numbers() -> None:
+    table, draws = tables.get("rudner2022-1"), tables.get("rudner2022-1-draws")
+    own = {f"{row.label}, 100 draws": row for row in table.rows if row.label not in ONE_FUNCTION | ENSEMBLES}
+    assert {row.label for row in draws.rows} == own.keys()
+    for row in draws.rows:
+        for ours, more in zip(
+            runs(table, own[row.label].label, "fashion_mnist"), runs(draws, row.label, "fashion_mnist"), strict=True
+        ):
+            assert training_key(more) == training_key(ours)
+            assert more["evaluation"] == {**ours["evaluation"], "samples": 100}
+            assert ours["evaluation"]["samples"] == 10
+        for column, other in zip(table.columns, draws.columns, strict=True):
+            assert other.published_key(row) == column.published_key(own[row.label])
+
+
+@pytest.mark.parametrize(("name", "rows"), [("rudner2022-1", 10), ("rudner2022-1-draws", 7)])
+def test_scores_are_of_the_same_runs_beside_the_same_numbers(name: str, rows: int) -> None:
+    table, scores = tables.get(name), tables.get("rudner2022-1-scores")
+    own = {f"{row.label}, by information": row for row in table.rows if row.label not in ONE_FUNCTION}
+    found = [row for row in scores.rows if row.label in own]
+    assert len(found) == len(own) == rows
+    for row in found:
+        pairs = ((table, own[row.label]), (scores, row))
+        ours, others = (runs(each, one.label, "fashion_mnist") for each, one in pairs)
         assert list(map(run_key, ours)) == list(map(run_key, others))
         for column, other in zip(table.columns[2:], scores.columns, strict=True):
-            assert other.published_key(row) == column.published_key(own)
+            assert other.published_key(row) == column.published_key(own[row.label])
             assert other.cell.condition == f"{column.cell.condition};score=mutual_information"
