@@ -132,7 +132,33 @@ def _baselines(suffix: str, title: str, labels: tuple[str, ...], variants: dict[
     )
 
 
+DRAWS = 10
+"""Factor on the number of draws in prediction."""
+ONE_FUNCTION = ("MAP", "SWAG", "DUQ")
+"""Methods that predict with one function, however many draws there are."""
+MORE_DRAWS = tuple(
+    replace(row, label=f"{row.label}, 100 draws")
+    for row in fashion_mnist.ROWS
+    if row.method and row.method not in ONE_FUNCTION and "Ensemble" not in row.method
+)
+
+
+def draws_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
+    """Return the row of table rudner2022-1 with more draws in prediction."""
+    found = fashion_mnist.recipe(row, dataset, protocol)
+    return replace(found, samples=DRAWS * found.samples)
+
+
 TABLES = (
+    Table(
+        f"{PAPER}-1-draws",
+        "FashionMNIST: predictions with 100 draws",
+        MORE_DRAWS,
+        fashion_mnist.TABLES[0].columns,
+        draws_recipe,
+        paper=PAPER,
+        reductions=fashion_mnist.REDUCTIONS,
+    ),
     Table(
         f"{PAPER}-1-readings",
         "FashionMNIST: FSVI by what is read of paper and codes",
