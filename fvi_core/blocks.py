@@ -29,6 +29,8 @@ ON_GPU = 8
 """Factor on these sizes for a GPU, which small pieces leave idle."""
 FEW = 8
 """Fewest samples for blocks; fewer use the network's own layers."""
+TOGETHER = 10
+"""Most convolutional networks evaluated together: of more, each would be read from memory for few inputs."""
 
 
 def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
@@ -39,12 +41,22 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
     samples = next(iter(parameters.values())).shape[1]
     if samples >= FEW and shallow.fits(network, x) and not x.requires_grad:
         return shallow.evaluate(parameters, x)
-    if network.convolutional or x.requires_grad:
+    if x.requires_grad:
         return network(parameters, x)
     block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
+    if network.convolutional:
+        block = networks_at_once(network, parameters, samples)
     if samples <= block:
         return network(parameters, x)
     return torch.cat([network(piece, x) for piece in in_blocks(parameters, samples, block)], 1)
+
+
+def networks_at_once(network: Network, parameters: Parameters, samples: int) -> int:
+    """Return how many of ``samples`` networks ``[R, S, *shape]`` are evaluated together at images: all where they share
+    layers.
+    """
+    shared = any(parameters[name].shape[1] == 1 for name in network.shapes)
+    return samples if shared else min(samples, TOGETHER)
 
 
 def in_blocks(parameters: Parameters, samples: int, block: int) -> Iterator[Parameters]:

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fvi_core.blocks import rows_at_once
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import NotSupported, points_at_once
 from fvi_core.metrics import calibration, classification, regression
 from fvi_core.metrics.ood import Detection
 from fvi_core.metrics.probabilities import log_mean_exp
@@ -147,7 +146,8 @@ class Posterior:
         functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
         first = given[:1][None].to(self.device, self.dtype)
         drawn = functions(first).shape[1]  # one of a point estimate, those of an ensemble: fewer than samples
-        rows = rows_at_once(self.network, drawn, self.device) if self.model.family.pointwise else len(given)
+        pointwise = self.model.family.pointwise
+        rows = points_at_once(functions, self.network, drawn, self.device) if pointwise else len(given)
         pieces = [each[None].to(self.device, self.dtype) for each in given.split(rows)]
         f = torch.cat([functions(piece)[0] for piece in pieces], 1)
         found = [self.model.marginals(self.parameters, piece) for piece in pieces]

@@ -20,7 +20,7 @@ from datasets import EvaluationSet, Split
 from fvi_core.attacks import fgsm
 from fvi_core.blocks import rows_at_once
 from fvi_core.data import TrainingData
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import NotSupported, points_at_once
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
@@ -135,7 +135,7 @@ def predict(
     """
     functions = model.functions(parameters, samples, streams)
     device = next(iter(parameters.values())).device
-    rows = rows_at_once(model.network, samples, device) if model.family.pointwise else len(x)
+    rows = points_at_once(functions, model.network, samples, device) if model.family.pointwise else len(x)
     pieces = x.split(rows)
     reported = counted(f"predictions at {what}: piece", pieces, list(map(len, pieces)))
     values = [functions(prepare(piece).unsqueeze(0))[0] for piece in reported]

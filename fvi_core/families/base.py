@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from fvi_core.blocks import evaluate, rows_at_once
+from fvi_core.blocks import evaluate, networks_at_once, rows_at_once
 from fvi_core.data import Scale, TrainingData, TrainingSet
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.held import Held, only_buffers
@@ -250,7 +250,7 @@ class FitData:
         """Yield values ``[R, S, B, Q]`` of one draw of functions at all training (or validation) inputs, by batches."""
         functions = self.family.functions(self.network, Held.of(parameters).family, draws, streams)
         points = (self.validation[0] if validation and self.validation else self.held).shape[1]
-        size = rows_at_once(self.network, draws, self.held.device) if self.family.pointwise else points
+        size = points_at_once(functions, self.network, draws, self.held.device) if self.family.pointwise else points
         for x, _ in self.batches(size, validation):
             yield functions(x)
 
@@ -296,6 +296,13 @@ class DrawnNetworks:
     def features(self, x: Tensor) -> Tensor:
         """Inputs of the last layer in the first function, ``[R, N, F]``."""
         return self.network.features({name: value[:, :1] for name, value in self.parameters.items()}, x).squeeze(1)
+
+
+def points_at_once(functions: Functions, network: Network, samples: int, device: torch.device) -> int:
+    """Return at how many inputs ``samples`` drawn functions are evaluated together."""
+    if network.convolutional and isinstance(functions, DrawnNetworks):
+        samples = networks_at_once(network, functions.parameters, samples)
+    return rows_at_once(network, samples, device)
 
 
 def for_members(x: Tensor, count: int) -> Tensor:

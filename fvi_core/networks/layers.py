@@ -46,6 +46,11 @@ Haiku's default, a normal distribution of variance 1 / fan_in truncated at two d
 INITS = (UNIFORM, *VARIANCES)
 
 
+COPIED = 2**26
+"""Most numbers of a weight matrix that is copied for every sample: 256 MiB in float32. A larger one takes the inputs of
+all samples at once, and rounds otherwise."""
+
+
 class ParametricLayer:
     """A layer with parameters, uniform on +-1/sqrt(fan_in) at the start (PyTorch's default), or, where it has a
     ``deviation``, of weights ``N(0, deviation^2)`` and biases 0."""
@@ -131,6 +136,9 @@ class Linear(Affine):
         samples = max(a.shape[1], weight.shape[1])
         if a.shape[1] == 1 < samples:
             return self._shared_inputs(weight, bias, a).transpose(-1, -2)
+        if weight.shape[1] == 1 and samples * weight[0].numel() > COPIED:
+            z = product(weight.squeeze(1).mT, a.flatten(1, 2).mT, bias.squeeze(1).unsqueeze(-1))
+            return z.mT.unflatten(1, (samples, -1))
         z = product(_batch(weight.mT, samples), _batch(a.mT, samples), _batch(bias, samples).unsqueeze(-1))
         return z.view(-1, samples, *z.shape[1:]).mT
 

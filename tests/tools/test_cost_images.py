@@ -123,3 +123,12 @@ def test_linearised_predictions_are_timed_beside_forward_mode_differentiation():
     (found,) = images.linearised(1)
     assert found.name == "forward mode / layer by layer" and found.threads == 1 and found.at_least
     assert found.wall > 0 and set(found.times) == {"forward mode", "layer by layer"}
+
+
+def test_100_draws_are_timed_beside_ten_times_10(monkeypatch):
+    monkeypatch.setattr(images, "IMAGES", 2)
+    found = images.draws(1)
+    assert [each.name for each in found] == [
+        f"{label}, 100 draws / {label}, 10 times 10 draws" for label in ("MFVI", "MC Dropout")
+    ]
+    assert all(each.wall > 0 and each.threads == 1 and not each.at_least for each in found)

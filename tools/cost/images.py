@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter, process_time
 
 import numpy as np
@@ -13,14 +14,16 @@ from benchmarks import tables
 from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import linearisation, methods
+from fvi_core.families.base import points_at_once
 from fvi_core.random import Streams
-from fvi_core.registry import NETWORKS
+from fvi_core.registry import FAMILIES, NETWORKS
 from fvi_core.training import ReplicaResult
 from tools.cost.timing import Measurement, Timing, Work, duration, interleave, ratio, threads
 from tools.cost.trainings import one_by_one, training_of
 
 STEPS, SEEDS = 40, 10
 CHANGES, CHANGED = 100, 13  # changes of weights, and images: those that predictions take together
+IMAGES = 264
 ROTATED = ("MAP", "MAP fVI", "MC Dropout", "MC Dropout fVI", "Ensemble", "Ensemble fVI")
 FASHION = ("MAP", "MFVI", "MFVI (radial)", "MC Dropout", "SWAG", "FSVI (monochrome)", "FSVI (KMNIST)")
 CIFAR = {
@@ -137,7 +140,32 @@ def linearised(repeats: int) -> list[Measurement]:
     return [ratio("linearised", whole, layers, times, count=1, goal=2.5, at_least=True)]
 
 
-def _predicting(way: Callable[[], torch.Tensor]) -> Work:
+def draws(repeats: int) -> list[Measurement]:
+    """Measure predictions of rudner2022's FashionMNIST network with 100 draws beside ten times 10, on one thread."""
+    about, streams = datasets.describe("fashion_mnist"), Streams([0])
+    x = streams.normal(IMAGES, *about.shape)
+    many, few = "100 draws", "10 times 10 draws"
+    found = []
+    for label in ("MFVI", "MC Dropout"):
+        parts = table_parts("rudner2022-1", label, "fashion_mnist")
+        network = NETWORKS.build(parts["network"]).build(about.shape, about.n_outputs)
+        family = FAMILIES.build(parts["family"])
+        parameters = family.init(network, streams)
+
+        def predict(samples: int, times: int, family=family, network=network, parameters=parameters) -> None:
+            for _ in range(times):
+                functions = family.functions(network, parameters, samples, streams)
+                for piece in x.split(points_at_once(functions, network, samples, x.device), 1):
+                    functions(piece)
+
+        ways = {many: partial(predict, 100, 1), few: partial(predict, 10, 10)}
+        with threads(1), torch.no_grad():
+            times = interleave({f"{label}, {name}": _predicting(way) for name, way in ways.items()}, repeats)
+        found.append(ratio("draws", f"{label}, {many}", f"{label}, {few}", times, count=1, goal=1.2))
+    return found
+
+
+def _predicting(way: Callable[[], object]) -> Work:
     def predict() -> list[ReplicaResult]:
         way()
         return []

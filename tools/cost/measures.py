@@ -154,6 +154,7 @@ BENCHMARKS = {
     "cnn": images.cnn,
     "resnet": images.resnet,
     "linearised": images.linearised,
+    "draws": images.draws,
     "modules": modules.modules,
     "small": modules.small,
 }

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from scipy.stats import truncnorm
 
 from fvi_core import blocks, shallow
-from fvi_core.networks import ACTIVATIONS, Network, Tape
+from fvi_core.families.base import DrawnNetworks, points_at_once
+from fvi_core.networks import ACTIVATIONS, Network, Tape, layers
 from fvi_core.networks.layers import Linear
 from fvi_core.registry import NETWORKS
 from tests.fvi_core import small
@@ -219,11 +220,13 @@ def assert_same(actual, expected, **tolerance):
 
 
 @pytest.mark.parametrize("block", [1, 2, 5])
-def test_blocks_of_samples_are_the_whole(monkeypatch, block):
-    network = small.network(small.TANH)
-    parameters, x = draws(network, 2, 5), small.inputs(2, 6)
+@pytest.mark.parametrize("spec", [small.TANH, small.CNN])
+def test_blocks_of_samples_are_the_whole(monkeypatch, spec, block):
+    network = small.network(spec)
+    parameters, x = draws(network, 2, 5), small.inputs(2, 6, small.SHAPES[spec["name"]])
     weights = small.streams(2, name="weights").normal(5, 6, 2)
     monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block * 6 * network.width)
+    monkeypatch.setattr(blocks, "TOGETHER", block)
     expected = values_and_gradients(lambda: network(parameters, x), parameters, weights)
     sizes = []
 
@@ -234,6 +237,33 @@ def test_blocks_of_samples_are_the_whole(monkeypatch, block):
     monkeypatch.setattr(Network, "__call__", seen)
     actual = values_and_gradients(lambda: blocks.evaluate(network, parameters, x), parameters, weights)
     assert sizes == [block] * (5 // block) + [5 % block] * (5 % block > 0)
+    assert_same(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_many_networks_of_images_take_as_many_inputs_as_a_block_of_them(monkeypatch):
+    """Those that share layers compute these once for all, and take fewer inputs."""
+    network, cpu = small.network(small.CNN), torch.device("cpu")
+    monkeypatch.setattr(blocks, "CHUNK", 60 * network.width)
+    distinct = draws(network, 1, 20)
+    shared = distinct | {name: value[:, :1] for name, value in distinct.items() if not name.startswith("head")}
+    found = [points_at_once(DrawnNetworks(network, each), network, 20, cpu) for each in (distinct, shared)]
+    assert found == [60 // blocks.TOGETHER, 60 // 20]
+    few = DrawnNetworks(network, draws(network, 1, 4))
+    assert points_at_once(few, network, 4, cpu) == points_at_once(few.__call__, network, 4, cpu) == 60 // 4
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_shared_matrix_too_large_for_copies_takes_all_samples_at_once(monkeypatch, replicas):
+    layer, taken = Linear("hidden", 3, 5), []
+    parameters = {name: small.streams(replicas, name=name).normal(1, *shape) for name, shape in layer.shapes.items()}
+    parameters = {name: value.requires_grad_() for name, value in parameters.items()}
+    a = small.streams(replicas, name="a").normal(4, 6, 3)
+    weights = small.streams(replicas, name="weights").normal(4, 6, 5)
+    expected = values_and_gradients(lambda: layer(parameters, a), parameters, weights)
+    monkeypatch.setattr(layers, "COPIED", 4 * 15 - 1)
+    monkeypatch.setattr(layers, "product", lambda x, *rest, f=layers.product: taken.append(len(x)) or f(x, *rest))
+    actual = values_and_gradients(lambda: layer(parameters, a), parameters, weights)
+    assert taken == [replicas]
     assert_same(actual, expected, rtol=1e-12, atol=1e-12)
 
 
