@@ -25,7 +25,7 @@ class Temperature(Fit):
     the training subset where there is none, under the mean of the class probabilities of ``samples`` functions.
 
     T lies between 1 / ``most`` and ``most``. ``held_out``: require a validation subset. Raises FitFailed for a
-    regression, and for a data set without the required subset.
+    regression, for a data set without the required subset, and for a likelihood that is NaN.
     """
 
     samples: int = checked(20, least=1)
@@ -54,8 +54,11 @@ class Temperature(Fit):
 
         def loss(log_temperature: Tensor) -> Tensor:
             scaled = f / log_temperature.exp().view(-1, 1, 1, 1)
-            log = fitting.likelihood.log_prob(likelihood, scaled, y)
-            return math.log(f.shape[1]) - log.logsumexp(1).mean(1)
+            log = fitting.likelihood.log_prob(likelihood, scaled, y).logsumexp(1).mean(1)
+            if log.isnan().any():
+                told = f"the likelihood of its {f.shape[2]} points is NaN, as logits are not finite there"
+                raise FitFailed(f"fit 'temperature': {told}: scale the inputs as in training, or use dtype 'float64'")
+            return math.log(f.shape[1]) - log
 
         end = f.new_full((len(f),), math.log(self.most))
         best = golden_section(loss, -end, end)

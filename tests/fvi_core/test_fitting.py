@@ -1,5 +1,6 @@
 """What is fitted after training: the data that it is given, the order, and the first fit part against SciPy."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,11 +14,13 @@ from fvi_core.blocks import rows_at_once
 from fvi_core.data import Scale, TrainingData
 from fvi_core.families.base import Family, FitData, NotSupported
 from fvi_core.fits.temperature import golden_section
+from fvi_core.fitting import FitFailed
 from fvi_core.held import Held
 from fvi_core.likelihoods import Gaussian
 from fvi_core.registry import FAMILIES, FITS, NETWORKS
 from tests.fvi_core import small
-from tests.fvi_core.posteriors import line, regressor
+from tests.fvi_core.networks.modules import Perceptron, table
+from tests.fvi_core.posteriors import QUICK, labels, line, regressor
 
 N = 23
 
@@ -170,6 +173,13 @@ def test_the_minimum_of_each_replica_is_its_own():
     at = torch.tensor([-2.0, 0.3, 1.7], dtype=torch.float64)
     found = golden_section(lambda x: (x - at).square() + (x - at).pow(4), at * 0 - 3, at * 0 + 3)
     torch.testing.assert_close(found, at, rtol=0, atol=1e-7)
+
+
+def test_a_temperature_without_a_likelihood_is_refused():
+    posterior = fvi.fit(Perceptron, (table(12), labels(12)), "MAP", **QUICK)
+    posterior = replace(posterior, parameters={name: 1e30 * value for name, value in posterior.parameters.items()})
+    with pytest.raises(FitFailed, match="fit 'temperature': the likelihood of its 12 points is NaN, as logits are not"):
+        posterior.after("temperature", (table(12) * 1e20, labels(12)))
 
 
 def test_a_temperature_is_for_classes():
