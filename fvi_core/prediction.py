@@ -127,7 +127,8 @@ class Posterior:
         """Return predictions at inputs ``x [N, ...]``, a tensor, array or frame; each seed gives the same functions at
         every call, apart from processes, which are drawn jointly at the inputs of a call.
 
-        A point estimate has one function, an ensemble at least one of each member, whatever ``samples`` is.
+        A point estimate has one function, an ensemble at least one of each member, whatever ``samples`` is. Raises
+        ValueError for NaN and infinity in x.
 
         >>> posterior.predict(x, samples=20).probabilities.shape
         torch.Size([40, 2])
@@ -179,8 +180,9 @@ class Posterior:
         x, y = read(x) if y is None else (x, array(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
+        encoded = self.targets.encode(y, self.network.n_outputs)  # refuses what training refuses
         # float32 is coarse where targets are many of their deviations away from 0, such as times in seconds.
-        found, outputs = self._predict(x, samples, 0, torch.float64), self.network.n_outputs
+        found = self._predict(x, samples, 0, torch.float64)
         if found.noise_std is not None:
             targets = torch.as_tensor(y).reshape(found.mean.shape).double().numpy()
             mean, values, noise = (each.numpy() for each in (found.mean, found.values, found.noise_std))
@@ -189,7 +191,7 @@ class Posterior:
             else:
                 log = log_mean_exp(regression.log_normal(targets, values, noise**2))
             return {"rmse": float(np.sqrt(((mean - targets) ** 2).mean())), "nll": -float(log.mean())}
-        labels = self.targets.encode(y, outputs).numpy()
+        labels = encoded.numpy()
         summary = classification.summarise(found.values.numpy())
         p, right = summary.p, summary.p.argmax(-1) == labels
         return {

@@ -116,19 +116,19 @@ def training_data(
     converts back.
     """
 
-    def inputs(place: str, given: Any) -> Tensor:
-        found = torch.as_tensor(given)
+    def same(place: str, given: Any) -> Tensor:
+        found = inputs(given, place)
         if found.shape[1:] != x.shape[1:]:
             expected = str(["N", *x.shape[1:]]).replace("'", "")
             raise ValueError(f"{place}: expected inputs {expected}, found {list(found.shape)}")
         return found.to(device, dtype)
 
     def pair(place: str, x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
-        return inputs(place, x), _real(targets.encode(y, outputs).to(device), dtype)
+        return same(place, x), _real(targets.encode(y, outputs).to(device), dtype)
 
     own, labels = pair("data", x, y)
     held = None if validation is None else [pair("validation", *read(validation))]
-    pools = {name: inputs(f"contexts: {name!r}", pool) for name, pool in contexts.items()}
+    pools = {name: same(f"contexts: {name!r}", pool) for name, pool in contexts.items()}
     return TrainingData(own[None], labels[None], own.amin(0)[None], own.amax(0)[None], held, pools)
 
 
@@ -208,15 +208,27 @@ def array(values: Any) -> Any:
     return np.array(values) if hasattr(values, "to_numpy") else values
 
 
-def inputs(x: Any) -> Tensor:
-    """Return inputs as a tensor, mixed columns of numbers in float64. Raises TypeError for text and for no numbers."""
+def inputs(x: Any, place: str = "x") -> Tensor:
+    """Return inputs as a tensor, mixed columns of numbers in float64; place: their name in messages.
+
+    Raises TypeError for text and for no numbers, ValueError for NaN and infinity.
+    """
     found = array(x)
     try:
-        return torch.as_tensor(found.astype(np.float64) if getattr(found, "dtype", None) == np.object_ else found)
+        tensor = torch.as_tensor(found.astype(np.float64) if getattr(found, "dtype", None) == np.object_ else found)
     except (RuntimeError, TypeError, ValueError) as error:
         text = hasattr(found, "dtype")
         remedy = "encode text, as pandas.get_dummies does" if text else "predict each batch of a loader by itself"
-        raise TypeError(f"x: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
+        raise TypeError(f"{place}: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
+    wrong = (~torch.isfinite(tensor)).nonzero()
+    if len(wrong):
+        row, *rest = wrong[0].tolist()
+        column = f", column {getattr(x, 'columns', range(tensor.shape[1]))[rest[0]]!r}" if len(rest) == 1 else ""
+        raise ValueError(
+            f"{place}: expected finite inputs, found NaN or infinity in {len(wrong[:, 0].unique())} of {len(tensor)}, "
+            f"the first in row {row}{column}; leave these points out or fill them in"
+        )
+    return tensor
 
 
 def in_order(data: Data) -> Iterable[Any]:
@@ -303,17 +315,11 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
         raise TypeError(
             f"data: expected batches (x, y), found {len(batch)} of them; weights of points are not supported"
         )
-    x, y = inputs(batch[0]), array(batch[1])
+    x, y = inputs(batch[0], "data"), array(batch[1])
     several = isinstance(y, list | tuple) or (isinstance(y, Tensor | np.ndarray) and y.ndim > 0)
     if not several or len(y) != len(x):
         found = len(y) if several else type(y).__name__
         raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {found}")
-    if x.is_floating_point() and not torch.isfinite(x).all():
-        wrong = (~torch.isfinite(x)).reshape(len(x), -1).any(1).nonzero()
-        raise ValueError(
-            f"data: expected finite inputs, found NaN or infinity in {len(wrong)} of {len(x)}, the first at "
-            f"{int(wrong[0])}; leave these points out or fill them in"
-        )
     return x, y
 
 

@@ -359,7 +359,7 @@ def test_scores_are_those_of_the_mean_probabilities():
 
 def test_inputs_that_are_no_numbers_are_not_told_apart_perfectly():
     posterior = fvi.fit(Perceptron, (table(12), labels(12)), "MFVI", **QUICK)
-    with pytest.raises(ValueError, match="^logits: expected a finite largest one"):
+    with pytest.raises(ValueError, match="^x: expected finite inputs, found NaN"):
         posterior.auroc(table(9, 1), table(8, 2) * float("nan"))
 
 

@@ -170,7 +170,7 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
             "found DataFrame; encode text, as pandas.get_dummies does .could not",
         ),
         ((table(4), labels(3)), ValueError, "a target for each of 4 inputs, found 3$"),
-        ((table(4) * torch.nan, labels(4)), ValueError, "found NaN or infinity in 4 of 4, the first at 0; leave"),
+        ((table(4) * torch.nan, labels(4)), ValueError, "in 4 of 4, the first in row 0, column 0; leave"),
         (DataLoader(TensorDataset(table(4), labels(4)), batch_size=8, drop_last=True), ValueError, "leave drop_last"),
     ],
 )

@@ -1,5 +1,6 @@
 """Options, data and modules that fit and predict refuse, and what the messages say to do."""
 
+import pandas as pd
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -82,6 +83,24 @@ def test_a_module_whose_head_is_frozen_is_named():
     frozen = Perceptron().requires_grad_(False)
     with pytest.raises(fvi.UnfitModule, match="is frozen, and no method can change it: set its requires_grad_"):
         fvi.fit(frozen, (table(12), labels(12)), "laplace")
+
+
+def test_inputs_and_targets_without_a_number_are_refused_as_in_training():
+    x, y = table(12), labels(12)
+    posterior = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
+    wrong = x.clone()
+    wrong[[5, 7], [2, 1]] = torch.tensor([torch.nan, torch.inf])
+    told = r"x: expected finite inputs, found NaN or infinity in 2 of 12, the first in row 5, column {}; leave these"
+    for call in (posterior.predict, lambda x: posterior.score(x, y), lambda x: posterior.auroc(table(12), x)):
+        with pytest.raises(ValueError, match=told.format(2)):
+            call(wrong)
+    with pytest.raises(ValueError, match=told.format("'c'")):
+        posterior.predict(pd.DataFrame(wrong.numpy(), columns=list("abcd")))
+    with pytest.raises(ValueError, match="contexts: 'mine': expected finite inputs, found NaN or infinity in 2 of 12"):
+        fvi.fit(Perceptron(), (x, y), "FSVI", **{**USED, "contexts": {"mine": wrong}})
+    x, y = line()
+    with pytest.raises(ValueError, match="targets: expected finite numbers, found NaN or infinity"):
+        fvi.fit(regressor, (x, y), "MAP", **QUICK).score(x, y * torch.nan)
 
 
 def test_predict_takes_no_loader():
