@@ -114,10 +114,14 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Show the runs that tables need and their statuses; `run --dry-run` adds the cost of the missing ones."""
+        """Show the runs that tables need and their statuses; `run --dry-run` adds the cost of the missing ones.
+
+        Status 1: invalid records do not count, and are named.
+        """
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or ()}
         found = interface.plan(tables, protocol, seeds, **what, cost=False, results=results, state=state, suite=suite)
         print(inspection.plan_text(found.plan))
+        raise typer.Exit(1 if found.plan.problems else 0)
 
     @app.command()
     def run(
@@ -192,7 +196,7 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Count runs by status; list failures with reasons, and invalid records."""
+        """Count runs by status; list failures with reasons, and invalid records. Status 1: some records are invalid."""
         if also and not tables:
             raise UsageError(f"--also {also[0]} is for tables that are named: status TABLE --also METHOD")
         listed = begin.with_rows(tables or suite.table_names(), also, suite)
@@ -241,7 +245,10 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Show the sources of one cell of a table, and the command that makes it again."""
+        """Show the sources of one cell of a table, and the command that makes it again.
+
+        Status 1: invalid records do not count, and are named.
+        """
         given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
         given += hints.also(also or ()) + hints.folders(results=results, state=state)
         try:
@@ -250,7 +257,10 @@ def build(suite: Suite) -> Callable[..., None]:
             names = {name: name for name in suite.table_names()}
             again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
             (found,) = begin.with_rows(again, also, suite)
-        print(inspection.cell_text(found, row, column, protocol, begin.parse_seeds(seeds), results, state, suite))
+        numbers = begin.parse_seeds(seeds)
+        text, problems = inspection.cell_text(found, row, column, protocol, numbers, results, state, suite)
+        print(text)
+        raise typer.Exit(1 if problems else 0)
 
     upkeep.add(app, suite)
     exchange.add(app, suite)

@@ -178,8 +178,8 @@ def failure_text(failure: Failure) -> str:
     return "\n".join(filter(None, [*lines, *(f"  {line}" for line in files.tail(failure["log"]).splitlines()[-20:])]))
 
 
-def cell_text(table, row_name, column_name, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
-    """Return the text of one cell, or of all cells of the row on a data set."""
+def cell_text(table, row_name, column_name, protocol, seeds, results, state, suite: Suite) -> tuple[str, int]:
+    """Describe one cell, or all cells of the row on a data set; count the invalid records of their runs."""
     given = ["--protocol", protocol] if protocol else []
     given += ["--seeds", seeds_text(seeds)] if seeds else []
     given += hints.also(row.method for row in table.rows if row.added) + hints.folders(results=results, state=state)
@@ -195,11 +195,12 @@ def cell_text(table, row_name, column_name, protocol, seeds, results: Path, stat
     names = _column_names(table)
     if not own or column_name.lower() in map(str.lower, names):
         own = [pick("column", column_name, names, lambda name: command(row_name, name), of)]
-    return "\n\n".join(_cell_text(table, row, column, protocol, seeds, results, state, suite) for column in own)
+    cells = [_cell_text(table, row, column, protocol, seeds, results, state, suite) for column in own]
+    return "\n\n".join(text for text, _ in cells), sum(problems for _, problems in cells)
 
 
-def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> str:
-    """Return the text of one cell: its value over its runs, the published value, records, configuration and command."""
+def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, suite: Suite) -> tuple[str, int]:
+    """Describe one cell: its value over its runs, the published value, records, configuration and command."""
     protocol = table.check_protocol(protocol)
     lines = [f"{table.name} ({protocol}): {row.label}, {column.label}"]
     target = column.published_key(row)
@@ -211,17 +212,19 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
         )
     configs = table.cell_runs(row, column, protocol, seeds)
     if not configs:
-        return "\n".join([*lines, "ours: no method makes this row yet" if row.method is None else "ours: not planned"])
+        lines.append("ours: no method makes this row yet" if row.method is None else "ours: not planned")
+        return "\n".join(lines), 0
     found, reasons = resolve(suite.cell)(table, row, column, protocol, (results, state), seeds)
     wanted, listed = column.cell_of(row), []
-    for run in make_plan(configs, results, state, suite, strict=False).runs:
+    plan = make_plan(configs, results, state, suite, strict=False)
+    for run in plan.runs:
         where = run.config["dataset"]["split"], run.config["seed"]
         told = reasons.get(where) or brief(run.note, 80)
         if where in found.values:
             told = f"{found.values[where]:.{column.digits + 2}f}"
         listed.append((run.key, *where, run.status, told))
     lines.append(f"ours: {_mean_text(found, column.digits)}, {len(configs)} runs planned")
-    lines += [f"not counted: {found.different}"] if found.different else []
+    lines += [f"not counted: {problem}" for problem in filter(None, [found.different, *plan.problems])]
     named = " / ".join(filter(None, (wanted.dataset, wanted.condition, wanted.metric)))
     lines.append(f"metric: {named}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
     values = columns([("key", "split", "seed", "status", "value"), *listed])
@@ -229,7 +232,8 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     if is_brought(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE.npz"]
         again = hints.benchmarks(*command, *hints.folders(results=results))
-        return "\n".join([*lines, f"to add predictions (to replace some, delete their record first): {again}"])
+        lines.append(f"to add predictions (to replace some, delete their record first): {again}")
+        return "\n".join(lines), len(plan.problems)
     command = making(table, row, protocol, configs)
     if any(run[3] != "done" for run in listed):
         here = hints.folders(results=results, state=state)
@@ -240,7 +244,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
             "why it may differ from the published number: docs/causes.md; settings beside paper and authors' code: "
             "docs/protocols.md; when it counts as different: docs/verdicts.md"
         )
-    return "\n".join(lines)
+    return "\n".join(lines), len(plan.problems)
 
 
 def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) -> list[str]:

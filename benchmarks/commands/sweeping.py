@@ -37,7 +37,7 @@ def show(planned: Planned) -> int:
         print(*sbatch.preview(planned.groups, planned.where, Path(planned.plan.state)), sep="\n")
     for line in [*planned.costs, *planned.misfits, *planned.refusal]:
         print(line)
-    return 1 if planned.misfits else 0
+    return 1 if planned.misfits or planned.plan.problems else 0
 
 
 def hand_over(planned: Planned, options: Options, wait: bool, anyway: bool) -> int:

@@ -14,6 +14,7 @@ from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption,
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
 from benchmarks.records.config import is_brought, method_of
+from benchmarks.records.form import RecordError
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
@@ -95,14 +96,15 @@ def add(app: typer.Typer, suite: Suite) -> None:
     ) -> None:
         """Train records again, in a temporary folder, and compare. Nothing in results/ changes.
 
-        Status 1: a run failed, or gave other numbers on the same model of processor.
+        Status 1: a run failed, or gave other numbers on the same model of processor; or invalid records, which are
+        named, were left out of the random sample.
         """
-        store = Store(results, suite.metrics)
+        store, invalid = Store(results, suite.metrics), list[RecordError]()
         if keys:
             chosen, told = [_record("verify", key, store) for key in keys], ""
         else:
             seed = secrets.randbelow(10**6) if seed is None else seed
-            chosen, short, every = verify.sample(store, n, minutes, seed)
+            chosen, short, every, invalid = verify.sample(store, n, minutes, seed)
             told = (
                 f" (--seed {seed}) of the {short} whose training took at most {minutes:g} min, of {every} that are not "
                 "retired"
@@ -110,8 +112,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         took = progress.duration(verify.estimate(chosen))
         print(f"{len(chosen)} records{told}; their trainings took {took} on one core each")
         found = list(verify.make_again(chosen, store, Workers(workers), suite, progress.display()))
-        print(comparison_text(found))
-        raise typer.Exit(1 if any(one.alarming for one in found) else 0)
+        print(comparison_text(found), *(f"not counted: {error}" for error in invalid), sep="\n")
+        raise typer.Exit(1 if invalid or any(one.alarming for one in found) else 0)
 
     @app.command()
     def again(

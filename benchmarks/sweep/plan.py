@@ -37,7 +37,8 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 class PlannedRun:
     """Run with its status; note: who makes it, where it waits, why it failed or is stale, or what its record has wrong.
 
-    attempts: known failures when it was planned; asked: the metrics that its tables show.
+    attempts: known failures when it was planned; asked: the metrics that its tables show; problem: what its record has
+    wrong, whatever its status.
     """
 
     key: str
@@ -46,6 +47,7 @@ class PlannedRun:
     note: str = ""
     attempts: int = 0
     asked: tuple[str, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Plan(Placed):
     @property
     def problems(self) -> list[str]:
         """Descriptions of records that cannot be read."""
-        return [run.note for run in self.runs if run.status == "missing" and run.note]
+        return [run.problem for run in self.runs if run.problem]
 
     def select(self, *statuses: str) -> list[PlannedRun]:
         """Return the runs with any of these statuses."""
@@ -159,12 +161,13 @@ class Plan(Placed):
 
         def status(run: PlannedRun) -> PlannedRun:
             failure = failures.get(run.key) if run.key in failed else None  # it may have been removed since
+            problem = ""
             try:
                 recorded, note = store.status(run.config, run.asked)
             except RecordError as error:
                 if strict and isinstance(error, NewerRecord):
                     raise
-                recorded, note = None, str(error)
+                recorded, note = None, (problem := str(error))
             if recorded == "done":
                 found = "done", ""
             elif run.key in live:
@@ -175,7 +178,7 @@ class Plan(Placed):
                 return run
             else:
                 found = ("failed", failure["reason"]) if failure else (recorded or "missing", note)
-            return PlannedRun(run.key, run.config, *found, failure["attempt"] if failure else 0, run.asked)
+            return PlannedRun(run.key, run.config, *found, failure["attempt"] if failure else 0, run.asked, problem)
 
         return replace(self, runs=tuple(map(status, self.runs)))
 

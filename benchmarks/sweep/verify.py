@@ -56,8 +56,9 @@ def _machine(about: Mapping[str, Any]) -> str:
     return f"{about.get('cpu', 'not known')}{f', {threads} threads' if threads != 1 else ''}"
 
 
-def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int]:
-    """Draw random records among those trained within so many minutes; return them, their pool's size, and that of all.
+def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int, list[RecordError]]:
+    """Draw random records among those trained within so many minutes; return them, their number, the number of all, and
+    the errors of invalid ones.
 
     Retired records are left out: what they were made with, as a scheme of splits, may be gone. Raises UsageError if
     there is none.
@@ -65,18 +66,19 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record
     if n < 1:
         raise UsageError(f"N is {n}, expected 1 or more")
     retired = read_retired(store.root / RETIRED)
-    every = [
-        record
-        for record in store.records(curves=False)
-        if not isinstance(record, RecordError)
-        and not is_brought(record["config"])  # external predictions have no training
-        and store.file(record["config"]).removesuffix(".json") not in retired
-    ]
+    every, invalid = [], []
+    for record in store.records(curves=False):
+        if isinstance(record, RecordError):
+            invalid.append(record)
+        elif is_brought(record["config"]):  # external predictions have no training
+            continue
+        elif store.file(record["config"]).removesuffix(".json") not in retired:
+            every.append(record)
     short = [record for record in every if _seconds(record) <= 60 * minutes]
     if not short:
         raise UsageError(f"{store.root}: no record whose training took at most {minutes:g} min, among {len(every)}")
     chosen = random.Random(seed).sample(sorted(short, key=lambda record: record["key"]), min(n, len(short)))
-    return chosen, len(short), len(every)
+    return chosen, len(short), len(every), invalid
 
 
 def estimate(records: Iterable[Record]) -> float:

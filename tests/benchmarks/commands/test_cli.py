@@ -156,6 +156,23 @@ def test_status_counts_and_names_what_is_wrong(say, tmp_path):
     assert told.count(f"not counted: {path}") == 1 and told.count(f"not counted: {foreign}") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("plan", "fake"), ("run", "fake", "--dry-run"), ("explain", "fake", "MAP", "accuracy"), ("status", "fake")],
+)
+def test_an_invalid_record_is_named_and_ends_with_1(say, tmp_path, words):
+    say("run", "fake", "--executor", "inprocess")
+    assert say(*words)[0] == 0
+    path = fakes.store(tmp_path / "results").path(fakes.config(2))
+    path.write_text("{")
+    named = f"{path}: not a whole record"
+    status, told = say(*words)
+    assert status == 1 and told.count(named) == 1
+    Failures(tmp_path / "state").write(fakes.config(2), path.stem, "it failed when it was made again")
+    status, told = say(*words)
+    assert status == 1 and told.count(named) == 1
+
+
 def test_show_a_record(say, tmp_path):
     say("run", "fake", "--executor", "inprocess")
     key = run_key(fakes.config(1))

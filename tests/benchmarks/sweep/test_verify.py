@@ -121,7 +121,7 @@ def test_models_of_processors(one, other, same):
 
 def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
     changed(store, fakes.config(2), about={"seconds": 1000.0})
-    chosen, short, every = verify.sample(store, 3, 5.0, seed=4)
+    chosen, short, every, _ = verify.sample(store, 3, 5.0, seed=4)
     assert (len(chosen), short, every) == (3, 4, 5)
     assert [one["key"] for one in chosen] == [one["key"] for one in verify.sample(store, 3, 5.0, seed=4)[0]]
     assert {one["config"]["seed"] for seed in range(20) for one in verify.sample(store, 3, 5.0, seed)[0]} == {
@@ -139,7 +139,7 @@ def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
 def test_the_sample_has_no_retired_record_whose_recipe_may_have_gone(store):
     config = fakes.config(2)
     manifest.write_retired({store.file(config).removesuffix(".json"): "another recipe"}, store.root / manifest.RETIRED)
-    chosen, short, every = verify.sample(store, 5, 5.0, seed=4)
+    chosen, short, every, _ = verify.sample(store, 5, 5.0, seed=4)
     assert (short, every) == (4, 4) and {one["config"]["seed"] for one in chosen} == {0, 1, 3, 4}
 
 
@@ -162,3 +162,12 @@ def test_named_records_are_verified_and_stay(store, capsys):
     with pytest.raises(SystemExit):
         build(fakes.SUITE)(["verify", "nothing", "--results", str(store.root)])
     assert "unknown key 'nothing'" in capsys.readouterr().err
+
+
+def test_an_invalid_record_is_left_out_of_the_sample_and_named(store, capsys):
+    path = store.path(fakes.config(2))
+    path.write_text("{")
+    with pytest.raises(SystemExit) as end:
+        build(fakes.SUITE)(["verify", "--n", "1", "--workers", "1", "--results", str(store.root)])
+    told = capsys.readouterr().out
+    assert end.value.code == 1 and "of the 4 whose" in told and f"not counted: {path}: not a whole record" in told
