@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from benchmarks import files
 from benchmarks.records.form import WHAT_TO_DO, RecordError
 from benchmarks.records.other_files import Alike, OtherFiles
+from benchmarks.records.provenance import digests
 from benchmarks.records.rows import Cell, Rows
 from benchmarks.records.store import Store
 from benchmarks.shapes import Provenance, Record, RunConfig
@@ -169,10 +170,7 @@ class Records:
     def _run(self, record: Record, rows: Rows, values: array, file: str) -> Recorded:
         """Convert a record. Raises one of MALFORMED."""
         about = record["provenance"]
-        data = [("", about["fingerprint"])] if "fingerprint" in about else []
-        if "training_fingerprint" in about:
-            data.append((", training and contexts", about["training_fingerprint"]))
-        data += [(f", set {name}", fingerprint) for name, fingerprint in sorted(about.get("data", {}).items())]
+        data = [(part and f", {part}", digest) for part, digest in digests(about).items()]
         machine = about.get("device"), about.get("cpu")
         versions = tuple(record["metric_versions"].items())
         return Recorded(

@@ -96,8 +96,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
     ) -> None:
         """Train records again, in a temporary folder, and compare. Nothing in results/ changes.
 
-        Status 1: a run failed, or gave other numbers on the same model of processor; or invalid records, which are
-        named, were left out of the random sample.
+        Status 1: a run failed, read other data, or gave other numbers on the same model of processor; or invalid
+        records, which are named, were left out of the random sample.
         """
         store, invalid = Store(results, suite.metrics), list[RecordError]()
         if keys:
@@ -197,6 +197,11 @@ def comparison_text(found: list[verify.Remade]) -> str:
     verdicts = verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED
     counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in verdicts}
     lines.append(f"{len(found)} records: {counts_text(counts)}")
+    lines += [
+        f"{one.record['key']} read other data than its record says: {', '.join(one.other_data)}"
+        for one in found
+        if one.other_data
+    ]
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
             "Numbers differ only from records of another model of processor or number of threads, or of a processor "

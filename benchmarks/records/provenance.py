@@ -12,6 +12,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -128,6 +129,13 @@ def stamp() -> dict[str, Any]:
 def now() -> str:
     """Return the time in UTC, ISO 8601 to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def digests(about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digests of a run's data that its provenance has, by part: "" for its split."""
+    named = {"": "fingerprint", "training and contexts": "training_fingerprint"}
+    found = {part: about[name] for part, name in named.items() if name in about}
+    return found | {f"set {name}": digest for name, digest in sorted(about.get("data", {}).items())}
 
 
 LOST = Path(__file__).parent / "lost_commits.csv"

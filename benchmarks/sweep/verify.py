@@ -46,9 +46,16 @@ class Remade:
         return _machine(self.record["provenance"]), _machine(after)
 
     @property
+    def other_data(self) -> list[str]:
+        """Data that differ from those of the record, among the digests that both have."""
+        sides = [provenance.digests(each["provenance"]) for each in (self.record, self.again) if each]
+        return [part or "split" for part in sides[0] if sides[0][part] != sides[-1].get(part, sides[0][part])]
+
+    @property
     def alarming(self) -> bool:
-        """Whether the numbers should have agreed: some are missing, or differ on the same machine."""
-        return self.verdict == FAILED or (self.verdict == DIFFERENT and self.machines[0] == self.machines[1])
+        """Whether both should have agreed: numbers are missing, or differ on the same machine, or data differ."""
+        differs = self.verdict == DIFFERENT and self.machines[0] == self.machines[1]
+        return self.verdict == FAILED or differs or bool(self.other_data)
 
 
 def _machine(about: Mapping[str, Any]) -> str:

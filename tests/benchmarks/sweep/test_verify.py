@@ -171,3 +171,17 @@ def test_an_invalid_record_is_left_out_of_the_sample_and_named(store, capsys):
         build(fakes.SUITE)(["verify", "--n", "1", "--workers", "1", "--results", str(store.root)])
     told = capsys.readouterr().out
     assert end.value.code == 1 and "of the 4 whose" in told and f"not counted: {path}: not a whole record" in told
+
+
+def test_other_data_are_named(store):
+    sets = {"test": "a", "ood": "b", "train/points": "c"}
+    mine = {"fingerprint": "1", "training_fingerprint": "2", "data": sets}
+    theirs = {"fingerprint": "1", "training_fingerprint": "3", "data": sets | {"ood": "d"}}
+    found = verify.compare(record(provenance=mine), record(provenance=theirs))
+    assert found.verdict == "equal" and found.alarming
+    assert found.other_data == ["training and contexts", "set ood"]
+    assert f"{found.record['key']} read other data than its record says: training and contexts, set ood" in (
+        upkeep.comparison_text([found])
+    )
+    older = verify.compare(record(provenance={"fingerprint": "1"}), record(provenance=theirs))
+    assert older.other_data == [] and not older.alarming, "digests that only one has are not compared"
