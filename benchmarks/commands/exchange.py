@@ -45,7 +45,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """Write one archive for each data set, of what .state keeps of runs that have a record.
 
         The digests of its files go to artifacts.sha256 beside the records: commit it. Status 1: files were left out,
-        since they are not what their records or digests say.
+        since they are not what their records or digests say, or a record is invalid.
         """
         from benchmarks.experiment import archived  # here, since it needs torch
 

@@ -19,7 +19,7 @@ from benchmarks.experiment import parameters
 from benchmarks.metrics import regression
 from benchmarks.records import predictions
 from benchmarks.records.config import training_key
-from benchmarks.records.form import slug
+from benchmarks.records.form import RecordError, slug
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.state import kept
@@ -40,8 +40,8 @@ class Foreign(BenchmarkError, ValueError):
 class Packed:
     """Result of packing.
 
-    written: SHA-256 of the archives; counts: files by folder; missing: run keys without either file; left: why a file
-    was left out.
+    written: SHA-256 of the archives; counts: files by folder; missing: run keys without either file; left: why a file,
+    or those of an invalid record, were left out.
     """
 
     written: dict[Path, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Packed:
 def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) -> Packed:
     """Write one archive per data set with the state folder's files of recorded runs, and their digests.
 
-    ``report(records done, data set)``. Raises ArchiveError, and RecordError for a record that cannot be read.
+    ``report(records done, data set)``. Raises ArchiveError.
     """
     found, sets, known = Packed(), defaultdict[str, list[Path]](list), digests(store.root)
     for path in store.files():
@@ -63,7 +63,11 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
     for name, paths in sets.items():
         listed: dict[str, str] = {}
         for path in paths:
-            record = store.read(path, curves=False)
+            try:
+                record = store.read(path, curves=False)
+            except RecordError as error:
+                found.left.append(str(error))
+                continue
             own = dict(_own(record, state, known, found.left))
             listed |= own
             if not own:

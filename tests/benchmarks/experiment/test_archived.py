@@ -142,6 +142,21 @@ def test_a_file_that_has_changed_since_its_digest_is_left_out(made, tmp_path):
     assert digests(tmp_path / "results") == digests(store.root)
 
 
+def test_an_invalid_record_costs_its_files_alone(made, tmp_path):
+    store, state, _ = made
+    shutil.copytree(store.root, tmp_path / "results")
+    (tmp_path / "results" / DIGESTS).unlink()
+    here = Store(tmp_path / "results")
+    here.path(RUNS[0]).write_text("{")
+    found = pack(here, state, tmp_path / "out")
+    (left,) = found.left
+    assert str(here.path(RUNS[0])) in left and "not a whole record" in left
+    assert found.records == 1 and sorted(digests(here.root)) == [
+        f"artifacts/{run_key(RUNS[1])}.npz",
+        f"parameters/{training_key(RUNS[1])}.npz",
+    ]
+
+
 def flipped(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 1
