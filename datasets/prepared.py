@@ -16,8 +16,13 @@ INFO = "dataset_info.json"
 
 def latest(home: Path) -> Path | None:
     """Return the folder of the latest version in a configuration's folder; None if nothing is prepared."""
-    versions = sorted(path for path in home.glob("*") if (path / INFO).exists())
-    return versions[-1] if versions else None
+    versions = [path for path in home.glob("*") if (path / INFO).exists()]
+    return max(versions, key=_numbers, default=None)
+
+
+def _numbers(version: Path) -> tuple[list[int], str]:
+    """Return the numbers of a version, and its name; a part that is no number comes before all others."""
+    return [int(part) if part.isdecimal() else -1 for part in version.name.split(".")], version.name
 
 
 def opened(folder: Path, split: str) -> Sequence[dict[str, Any]]:

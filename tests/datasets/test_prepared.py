@@ -14,7 +14,7 @@ import datasets
 from datasets import BadData
 from datasets.fundus import sources
 from datasets.fundus.source import PARTS, of_splits
-from datasets.prepared import opened
+from datasets.prepared import INFO, latest, opened
 from tests.datasets.fundus_files import photograph, prepared
 
 
@@ -35,6 +35,13 @@ def test_prepared_images_have_their_names_grades_and_parts(folder: Path) -> None
     split = datasets.load("eyepacs")
     assert {part: len(rows) for part, rows in split.rows.items()} == {"train": 15, "validation": 2, "test": 4}
     assert datasets.training_content("eyepacs") == {"eyepacs/images": source.digest}
+
+
+def test_versions_are_compared_as_numbers(tmp_path: Path, write: Callable) -> None:
+    assert latest(tmp_path) is None
+    for version in ("1.9.0", "1.10.0", "incomplete.AB12CD_1.11.0", "1.2.0"):
+        write(tmp_path, f"{version}/{INFO}", b"{}")
+    assert latest(tmp_path) == tmp_path / "1.10.0"
 
 
 def test_no_tensorflow_is_needed(folder: Path) -> None:
