@@ -91,7 +91,8 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
         predicted.note(each)
     metrics, curves = measured(split, predicted)
     about: Any = {
-        **provenance.stamp(), "fingerprint": split.fingerprint, "data": predicted.fingerprints, "cpu": provenance.cpu(),
+        **provenance.stamp(), "versions": provenance.versions(), "cpu": provenance.cpu(),
+        "fingerprint": split.fingerprint, "data": predicted.fingerprints,
     }  # fmt: skip
     if predicted.sources:
         about["sources"] = predicted.sources

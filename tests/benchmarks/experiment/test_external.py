@@ -16,6 +16,7 @@ from benchmarks import tables
 from benchmarks.commands import cli
 from benchmarks.errors import UsageError
 from benchmarks.experiment.external import Refused, score, write_sets
+from benchmarks.records import provenance
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import verify
@@ -68,6 +69,7 @@ def test_a_row_is_added_beside_the_others(digits: Path, tmp_path: Path) -> None:
     path = scored(answer(digits, tmp_path / "mine.npz"), tmp_path)
     store = Store(tmp_path / "results")
     record = store.read(path)
+    assert record["provenance"]["versions"] == provenance.versions()
     with np.load(digits) as given:
         labels = tables.get("digits")
     (config,) = recorded(store, methods.catalogue())
