@@ -17,7 +17,7 @@ from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.sweep.plan import MEANINGLESS, RunGroup
-from benchmarks.sweep.similar import SIMILAR, Cost, Recorded, similar, stops_early
+from benchmarks.sweep.similar import SIMILAR, Cost, Recorded, evaluation, similar, stops_early
 from benchmarks.sweep.threads import threads
 from fvi_core.telling import duration
 
@@ -197,9 +197,10 @@ class Known:
         same, training = (
             [one for one in here_or_not if key(one.config) == key(config)] for key in (kind_key, stack_key)
         )
-        evaluations = [one.cost.evaluation for one in same if one.cost.evaluation is not None]
         if not training:
             return None
+        known = [one.cost.evaluation for one in same] or [evaluation(config, one) for one in training]
+        evaluations = [each for each in known if each is not None]
         seconds, source = low([one.cost.training for one in same or training]), RECORDS if here else ELSEWHERE
         share = low([one.share for one in same or training])
         return Cost(seconds, low(evaluations) if evaluations else None, source, share)

@@ -136,8 +136,9 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
             times = own[0] / theirs[0] * own[1] / theirs[1] * share * passes(config) / made
             # The fastest of a kind: others may have run beside other work.
             training = times * min(one.cost.training for one in same)
-            evaluation = next(filter(None, (_evaluation(config, one) for one in same)), None)
-            found.append((apart, training, share, evaluation))
+            same.sort(key=lambda one: one.config["evaluation"]["sets"] != config["evaluation"]["sets"])
+            evaluated = next(filter(None, (evaluation(config, one) for one in same)), None)
+            found.append((apart, training, share, evaluated))
     nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
     if not nearest:
         return None
@@ -146,14 +147,21 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
     return Cost(median(seconds), median(evaluations) if evaluations else None, share=median(shares))
 
 
-def _evaluation(config: RunConfig, one: Recorded) -> float | None:
-    """Seconds of the same evaluation of another network, in proportion to draws and size; else None."""
-    asked, other = config["evaluation"], one.config["evaluation"]
-    same = config["dataset"]["name"] == one.config["dataset"]["name"] and asked["sets"] == other["sets"]
-    same = same and asked.keys() == other.keys()  # comparisons and fits take longer than metrics
+def evaluation(config: RunConfig, one: Recorded) -> float | None:
+    """Seconds of another evaluation on the same data, in proportion to its sets, its draws and the size of the network;
+    else None."""
+    same = config["dataset"]["name"] == one.config["dataset"]["name"]
+    # Comparisons and fits take longer than metrics.
+    same = same and config["evaluation"].keys() == one.config["evaluation"].keys()
     if not same or not one.cost.evaluation:
         return None
-    own, theirs = ((_size(each) or 0) * networks(each) * each["evaluation"]["samples"] for each in (config, one.config))
+    alike = config["parts"] == one.config["parts"]
+    own, theirs = (
+        (1 if alike else (_size(each) or 0) * networks(each))
+        * each["evaluation"]["samples"]
+        * len(each["evaluation"]["sets"])
+        for each in (config, one.config)
+    )
     return one.cost.evaluation * own / theirs if own and theirs else None
 
 

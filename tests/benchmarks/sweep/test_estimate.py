@@ -73,12 +73,20 @@ def test_records_of_another_processor_tell_where_this_one_has_none_and_are_calle
     assert found.sources == {"records": 1} and found.seconds == 7.0
 
 
-def test_records_of_another_evaluation_tell_the_training(folders):
+def test_records_of_another_evaluation_tell_the_training_and_the_evaluation_by_draws_and_sets(folders):
     record(folders, fakes.config(10, lr=0.5))
     other = fakes.config(10)
-    record(folders, other | {"evaluation": {**other["evaluation"], "samples": 99}}, evaluate_seconds=3.0)
+    record(folders, other | {"evaluation": {**other["evaluation"], "samples": 8}}, evaluate_seconds=4.0)
     found = look([fakes.config()], folders)
-    assert found.seconds == 7.0 and found.trained_only == 1
+    assert found.seconds == 7.0 + 4.0 / 8 and found.trained_only == 0
+    wide = fakes.config(1)
+    wide["evaluation"]["sets"] = ["test", "ood-a", "ood-b"]
+    assert look([wide], folders).seconds == 7.0 + 3 * 4.0 / 8
+    compared = wide | {"evaluation": {**wide["evaluation"], "reference": {"set": "test", "against": {}}}}
+    found = look([compared], folders)
+    assert (
+        found.seconds == 7.0 and found.trained_only == 1 and "1 of them without their evaluation" in found.lines(1)[1]
+    )
 
 
 def test_a_record_whose_numbers_in_brackets_are_missing_is_of_this_processor(folders, monkeypatch):
@@ -272,7 +280,7 @@ def test_records_show_where_training_is_expected_to_end(folders):
     assert look([same], folders).seconds == pytest.approx(90.0 * 0.2), "up to the last epoch"
 
 
-def test_evaluations_cost_in_proportion_to_their_networks_and_draws_where_data_and_sets_are_the_same():
+def test_evaluations_cost_in_proportion_to_their_networks_draws_and_sets_where_data_are_the_same():
     narrow, wide = (meant(of("a", "digits", 0, epochs=1)) for _ in range(2))
     for config, hidden in ((narrow, 10), (wide, 30)):
         config["parts"]["network"] |= {"name": "mlp", "hidden": [hidden, hidden]}
@@ -283,8 +291,11 @@ def test_evaluations_cost_in_proportion_to_their_networks_and_draws_where_data_a
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(10 * times)
     compared = {**wide, "evaluation": {**wide["evaluation"], "reference": {"set": "test", "against": {}}}}
     assert similar(compared, [recorded(narrow, 3.0, 1.0)]).evaluation is None, "others are not compared with HMC"
-    wide["evaluation"] = {**wide["evaluation"], "sets": ["another"]}
-    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation is None
+    wide["evaluation"] = {**wide["evaluation"], "sets": ["a", "b", "c"]}
+    times *= 10 * 3 / len(narrow["evaluation"]["sets"])
+    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
+    wide["dataset"] = {**wide["dataset"], "name": "another"}
+    assert similar(wide, [recorded(narrow, 3.0, 1.0)]) is None
 
 
 def test_a_training_of_several_runs_is_counted_once_and_a_measured_one_not_at_all(folders):
