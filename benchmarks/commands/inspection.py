@@ -73,7 +73,7 @@ def summary_text(summary: Summary, again: str) -> str:
     if summary.unsaved:
         lines.append(f"  {summary.unsaved_reason}")
     if summary.interrupted:
-        lines.append("stopped; finished runs are saved")
+        lines.append(f"stopped; finished runs are saved; others continue from what {summary.plan.state} has of them")
     if not summary.complete:
         lines.append(f"to continue: {again}")
     # Waiting runs were explained before the sweep.

@@ -16,6 +16,8 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.state.failures import Failures
+from benchmarks.sweep.plan import make_plan
+from benchmarks.sweep.runner import Summary
 from reports.records import Records
 from tests.benchmarks import fakes
 
@@ -90,6 +92,13 @@ def test_run_and_run_again(say, where):
     assert "reason: MemoryError" in say(*shlex.split(shown[1]), folders=False)[1]
     status, told = say("run", "fake")
     assert status == 0 and "nothing to do" in told and "5 already recorded" in told
+
+
+def test_a_stopped_sweep_says_what_is_kept_and_how_to_go_on(tmp_path):
+    plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    told = inspection.summary_text(Summary(plan, interrupted=True), "make table-fake")
+    kept = f"stopped; finished runs are saved; others continue from what {tmp_path / 'state'} has of them"
+    assert told.splitlines()[1:] == [kept, "to continue: make table-fake"]
 
 
 def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
