@@ -10,6 +10,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from benchmarks import files
 from benchmarks.commands.options import (
     AlsoOption,
     ResultsOption,
@@ -285,7 +286,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         every = _written(out / "findings.csv", words.as_csv(words.flat(found)))
         told = _written(file, page.page(found))
         if readme.is_file():
-            _written(readme, page.readme(readme.read_text(encoding="utf-8"), found))
+            files.write(readme, page.readme(readme.read_text(encoding="utf-8"), found))  # only a part of it is ours
         print(f"Every claim: {told}; every comparison: {every}")
         _end(records.problems)
 

@@ -388,6 +388,11 @@ def test_the_command_prints_lines_that_fit_and_writes_its_files(tmp_path, monkey
         and told[0].startswith("What survives: 25 of the 99 claims")
     )
     assert "of long ago" not in front.read_text() and front.read_text().endswith(f"{page.END}after\n")
+    before = front.read_text()
+    monkeypatch.setattr(page, "readme", lambda text, found: text + "\ud800" * 9)  # no file can hold it
+    with pytest.raises(UnicodeEncodeError):
+        build(Suite())(["findings", *given, "--readme", str(front)])
+    assert front.read_text() == before, "it is written whole or not at all"
     assert json.dumps(list(words.COLUMNS)) and (tmp_path / "findings.csv").read_text().startswith("claim,paper,place")
     with pytest.raises(SystemExit):
         build(Suite())(["findings", "--paper", "nobody2020"])
