@@ -83,14 +83,22 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
     @artifacts.command("list")
     def list_(archives: ArchivesArgument = None, results: ResultsOption = runner.RESULTS) -> None:
-        """Say what archives hold, and how many of their files have their digest beside the records."""
-        rows, known = [("archive", "files", "known", "MB")], archive.digests(results)
-        for path in (path for place in _given(archives) for path in archive.located(place)):
-            with archive.reading(path) as opened:
-                held = opened.infolist()
-            count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
-            rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
-        print(columns(rows))
+        """Say what archives hold, and how many of their files have their digest beside the records.
+
+        Status 1: some archives cannot be read; they are named.
+        """
+        rows, known, problems = [("archive", "files", "known", "MB")], archive.digests(results), list[str]()
+        for place in _given(archives):
+            try:
+                for path in archive.located(place):
+                    with archive.reading(path) as opened:
+                        held = opened.infolist()
+                    count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
+                    rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
+            except archive.ArchiveError as error:
+                problems.append(f"not listed: {error}")
+        print(columns(rows), *problems, sep="\n")
+        raise typer.Exit(1 if problems else 0)
 
     @app.command()
     def sets(

@@ -295,6 +295,10 @@ def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monke
     )
     status, told = say("artifacts", "list", str(archive), "--results", str(here.root))
     assert status == 0 and told.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
+    lost = str(tmp_path / "lost.zip")
+    status, told = say("artifacts", "list", lost, str(archive), "--results", str(here.root))
+    assert status == 1 and told.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
+    assert f"not listed: {lost}: there is no such archive" in told
     folders = ["--results", str(here.root), "--state", str(empty)]
     status, told = say("artifacts", "fetch", *folders)
     assert status == 2 and "name them, or set FVI_ARTIFACTS" in told
