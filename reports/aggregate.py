@@ -16,13 +16,12 @@ import datasets
 from benchmarks.records import published
 from benchmarks.records.published import Published
 from benchmarks.records.store import COSTS
-from benchmarks.shapes import RunConfig
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.agreement import Comparison, Verdict, range_of
 from reports.hours import Hours, hours
 from reports.labels import direction
 from reports.origins import CellRuns, Made, ask, different_data, different_note
-from reports.records import Broken, Recorded, Records, recorded
+from reports.records import Broken, Records, recorded
 from reports.significance import Pair, bold, pairwise, worse
 
 NOT_PLANNED, DIFFERENT = "not planned", "different data"
@@ -163,9 +162,9 @@ class CellResult:
 class TableResult:
     """Table under one protocol: cells[i][j] belongs to rows[i] and columns[j].
 
-    broken: invalid files, which do not count; files: a note on substitute data files; hours: cost of its runs; records:
-    the source of its numbers; overlaps: for each data set, test points for each training point, where its runs are of
-    overlapping splits.
+    broken: invalid files, which do not count; files: a note on substitute data files; hours: cost of its runs; runs:
+    those of every row on every data set; overlaps: for each data set, test points for each training point, where its
+    runs are of overlapping splits.
     """
 
     table: Any
@@ -174,7 +173,7 @@ class TableResult:
     broken: tuple[Broken, ...] = ()
     files: tuple[str, ...] = ()
     hours: Hours = Hours()
-    records: Records | None = field(default=None, repr=False, compare=False)
+    runs: Mapping[tuple[Any, str], CellRuns] = field(default_factory=dict, repr=False, compare=False)
     overlaps: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -229,26 +228,24 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
 
 def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None) -> TableResult:
     numbers = published.table(table.paper, table.number) if table.paper else {}
-    broken: dict[Broken, None] = {}
     ranges = _ranges(table.columns, numbers)
-    named: dict[str, set[tuple[str, str, int]]] = {}
-    runs: list[tuple[RunConfig, Recorded | None]] = []
-    cells = []
-    for row in table.rows:
-        firsts = {column.cell.dataset: column for column in reversed(table.columns)}
-        asked = {name: ask(table, row, first, protocol, records, seeds) for name, first in firsts.items()}
-        broken |= dict.fromkeys(file for each in asked.values() for file in each.broken)
-        runs += (run for each in asked.values() for run in each.configs)
-        for name, each in asked.items():
-            named.setdefault(name, set()).update(made.named for made in each.made)
-        cells.append(
-            [
-                _cell(row, column, asked[column.cell.dataset], protocol, numbers, found)
-                for column, found in zip(table.columns, ranges)
-            ]
-        )
-    overlaps = {name: _overlap(found) for name, found in named.items()}
-    result = TableResult(table, protocol, cells, tuple(broken), tuple(records.files), hours(runs), records, overlaps)
+    firsts = {column.cell.dataset: column for column in reversed(table.columns)}
+    runs = {
+        (row, name): ask(table, row, first, protocol, records, seeds)
+        for row in table.rows
+        for name, first in firsts.items()
+    }
+    cells = [
+        [
+            _cell(row, column, runs[row, column.cell.dataset], protocol, numbers, found)
+            for column, found in zip(table.columns, ranges)
+        ]
+        for row in table.rows
+    ]
+    broken = tuple(dict.fromkeys(file for each in runs.values() for file in each.broken))
+    overlaps = {name: _overlap(made.named for row in table.rows for made in runs[row, name].made) for name in firsts}
+    cost = hours(run for each in runs.values() for run in each.runs)
+    result = TableResult(table, protocol, cells, broken, tuple(records.files), cost, runs, overlaps)
     for j, column in enumerate(table.columns):
         if found := result.tests[j]:
             tested = worse(len(cells), found, direction(column.cell.metric))

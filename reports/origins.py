@@ -30,15 +30,23 @@ class Made:
 
 @dataclass(frozen=True)
 class CellRuns:
-    """Runs of a row on one data set: recorded ones, why others are absent, and broken files; splits: those that the
-    protocol plans, also where only some seeds are chosen; configs: every chosen run with its record."""
+    """Runs of a row on one data set: every chosen one with its record, why records are absent, and broken files;
+    splits: those that the protocol plans, also where only some seeds are chosen."""
 
-    expected: int
-    made: list[Made]
+    runs: tuple[tuple[RunConfig, Recorded | None], ...]
     absent: tuple[str, ...]
     broken: tuple[Broken, ...]
-    splits: frozenset[int] = frozenset()
-    configs: tuple[tuple[RunConfig, Recorded | None], ...] = ()
+    splits: frozenset[int]
+
+    @property
+    def expected(self) -> int:
+        """Number of chosen runs."""
+        return len(self.runs)
+
+    @cached_property
+    def made(self) -> list[Made]:
+        """Runs that are recorded."""
+        return [Made.of(config, run) for config, run in self.runs if run]
 
     @cached_property
     def different(self) -> str:
@@ -51,29 +59,19 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
 
     Raises ValueError where the table gives a run of another protocol.
     """
-    made: list[Made] = []
-    absent: dict[str, None] = {}
-    broken: list[Broken] = []
-    asked: list[tuple[RunConfig, Recorded | None]] = []
     configs = table.cell_runs(row, column, protocol, seeds)
     for config in configs:
         if config["protocol"] != table.recorded_as(protocol):
             raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
-        found = records.get(config)
-        asked.append((config, found if isinstance(found, Recorded) else None))
-        if isinstance(found, Recorded):
-            made.append(Made.of(config, found))
-        elif isinstance(found, Broken):
-            broken.append(found)
-            absent[UNCOUNTED] = None
-        elif found is not None:
-            absent[found] = None
+    found = [records.get(config) for config in configs]
+    runs = tuple((config, each if isinstance(each, Recorded) else None) for config, each in zip(configs, found))
+    broken = tuple(each for each in found if isinstance(each, Broken))
+    absent = [UNCOUNTED if isinstance(each, Broken) else each for each in found if isinstance(each, Broken | str)]
     lacks = table.lacks(row, column.cell.dataset, protocol) if row.method and not configs else ""
-    if lacks:
-        absent[lacks.partition(":")[0]] = None
+    absent += [lacks.partition(":")[0]] if lacks else []
     every = configs if seeds is None else table.cell_runs(row, column, protocol)
     splits = frozenset(config["dataset"]["split"] for config in every)
-    return CellRuns(len(configs), made, tuple(absent), tuple(broken), splits, tuple(asked))
+    return CellRuns(runs, tuple(dict.fromkeys(absent)), broken, splits)
 
 
 def different_data(runs: Sequence[Made]) -> str:

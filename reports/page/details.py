@@ -15,7 +15,7 @@ from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
 from reports.figures.looks import outline
 from reports.labels import name, side, title
-from reports.origins import Made, ask
+from reports.origins import Made
 from reports.page.book import Book, Sheet
 from reports.records import plain
 
@@ -45,7 +45,7 @@ def details(sheet: Sheet, book: Book, pages: Mapping[str, str]) -> dict[str, Any
     table = sheet.table
     rows = []
     for i, row in enumerate(table.rows):
-        groups = {dataset: _group(sheet, book, i, dataset) for dataset in table.datasets}
+        groups = {dataset: _group(sheet, i, dataset) for dataset in table.datasets}
         page = pages.get(row.method or "", "")
         rows.append(
             {"label": row.label, "method": row.method, "page": page, "groups": groups, "look": outline(row.label)}
@@ -66,19 +66,19 @@ def details(sheet: Sheet, book: Book, pages: Mapping[str, str]) -> dict[str, Any
     return found | {"ranked": all(c.compared for c in table.columns if c.cell.metric == COST)}
 
 
-def _group(sheet: Sheet, book: Book, i: int, dataset: str) -> dict[str, Any]:
+def _group(sheet: Sheet, i: int, dataset: str) -> dict[str, Any]:
     """Return the runs of a row on a data set, their configuration, and its difference from the neighbouring row's."""
     table, protocol, row = sheet.table, sheet.protocol, sheet.table.rows[i]
-    column = next(column for column in table.columns if column.cell.dataset == dataset)
-    configs = table.cell_runs(row, column, protocol) if row.method else []
+    found = sheet.result.runs[row, dataset]
+    configs = [config for config, _ in found.runs]
     if not configs:
         return {}
-    beside = _beside(sheet, i, column)
+    beside = _beside(sheet, i, dataset)
     command = making(table, row, protocol, configs)
     if is_brought(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE"]
     return {
-        "runs": [origin(made) for made in ask(table, row, column, protocol, sheet.result.records or book.records).made],
+        "runs": list(map(origin, found.made)),
         "planned": len(configs),
         "configuration": [line.split(": ", 1) for line in configuration_lines(configs[0])],
         "beside": beside[0] if beside else "",
@@ -88,13 +88,12 @@ def _group(sheet: Sheet, book: Book, i: int, dataset: str) -> dict[str, Any]:
     }
 
 
-def _beside(sheet: Sheet, i: int, column: Any) -> tuple[str, RunConfig] | None:
+def _beside(sheet: Sheet, i: int, dataset: str) -> tuple[str, RunConfig] | None:
     """Return the nearest row above with runs, else the nearest below, with one of its configurations."""
     rows = sheet.table.rows
     for j in (*range(i - 1, -1, -1), *range(i + 1, len(rows))):
-        configs = sheet.table.cell_runs(rows[j], column, sheet.protocol) if rows[j].method else []
-        if configs:
-            return rows[j].label, configs[0]
+        if runs := sheet.result.runs[rows[j], dataset].runs:
+            return rows[j].label, runs[0][0]
     return None
 
 

@@ -28,7 +28,6 @@ from reports.findings.page import of_book
 from reports.findings.verdicts import MEANINGS, Verdict
 from reports.labels import name as metric_name
 from reports.marks import bold
-from reports.origins import ask
 from reports.page import assets
 from reports.page.book import STATUSES, Book, Sheet
 from reports.page.compare import comparisons
@@ -124,7 +123,7 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
 
 class _Writer:
     def __init__(self, suite: Suite, records: Records, out: Path) -> None:
-        self.suite, self.records, self.out = suite, records, out
+        self.suite, self.out = suite, out
         self.book = Book(suite, records)
         self.methods = Methods(self.book)
         self.differences = Differences(self.book)
@@ -275,9 +274,9 @@ class _Writer:
         places = [j for j, cell in enumerate(cells) if cell.column.cell.dataset == dataset and cell.values]
         if not places:
             return None
-        asked = ask(sheet.table, row, cells[places[0]].column, sheet.protocol, sheet.result.records or self.records)
-        ended = max((made.run.finished for made in asked.made), default="")
-        return New(ended, sheet, row.label, dataset, (i, places[0]), len(asked.made), asked.expected)
+        runs = sheet.result.runs[row, dataset]
+        ended = max((made.run.finished for made in runs.made), default="")
+        return New(ended, sheet, row.label, dataset, (i, places[0]), len(runs.made), runs.expected)
 
 
 def table_page(name: str) -> str:

@@ -30,6 +30,7 @@ from reports.lists import check_names, lines_of
 FOLDER = Path(__file__).parent
 COLUMNS = ("tables", "rows", "setting", "paper", "code", "ours", "why")
 RUNS = "runs"
+REPLICATES = ("seed", "dataset.split")  # the only settings in which runs of one row on one data set differ
 MOST = 4  # most values listed with their rows; more are given as a range
 NAMED = 4  # most rows or data sets named beside a value
 ABSENT = object()
@@ -126,8 +127,9 @@ def fill(line: Line, suite: Suite, tables: Iterable[str] = ()) -> str:
 def _values(line: Line, path: str, suite: Suite, names: Iterable[str]) -> Found:
     found, lacking = {}, []
     for place, configs in _places(line, suite, names):
-        values = [len(configs)] if path == RUNS else [look_up(config, path) for config in configs]
-        if any(value is ABSENT for value in values):
+        several = configs if path in REPLICATES else configs[:1]
+        values = [len(configs)] if path == RUNS else [look_up(config, path) for config in several]
+        if ABSENT in values:
             lacking.append(place)
         else:
             found[place] = tuple(dict.fromkeys(map(spelt, values))) if path != "seed" else _seeds(values)
