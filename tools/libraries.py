@@ -40,7 +40,7 @@ from reports.marks import grid
 from tools.cost import modules
 from tools.cost.__main__ import headline, machine
 from tools.cost.modules import LR
-from tools.cost.timing import Timing, Work, interleave, threads
+from tools.cost.timing import Timing, Work, interleave, ready, threads
 
 LIBRARIES = {
     "laplace-torch": "laplace",
@@ -68,16 +68,6 @@ def digits() -> tuple[Tensor, Tensor]:
 def classifier() -> nn.Module:
     """Return a 64-50-50-10 network."""
     return nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 50), nn.ReLU(), nn.Linear(50, 10))
-
-
-def work(run: Callable[[], Any]) -> Work:
-    """Return timed work that needs no preparation."""
-
-    def timed() -> list[ReplicaResult]:
-        run()
-        return []
-
-    return lambda: timed
 
 
 def row(what: str, library: str, times: dict[str, Timing], difference: str) -> Row:
@@ -118,9 +108,9 @@ def laplace(repeats: int) -> Iterator[Row]:
 
         terms = float(theirs.log_marginal_likelihood() - theirs.log_likelihood)
         gap = abs(_evidence(ours, train) / terms - 1)
-        fits = interleave({"here": work(here), "there": work(there)}, repeats)
+        fits = interleave({"here": ready(here), "there": ready(there)}, repeats)
         yield row(f"Laplace, {structure}: fit", "laplace-torch", fits, f"log evidence {gap:.0e} (relative)")
-        times = interleave({"here": work(ours_at), "there": work(theirs_at)}, repeats)
+        times = interleave({"here": ready(ours_at), "there": ready(theirs_at)}, repeats)
         gap = float((ours_at() - theirs_at()).abs().max())
         yield row(f"Laplace, {structure}: 360 predictions", "laplace-torch", times, f"probabilities {gap:.0e}")
 
@@ -161,17 +151,16 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
     def made() -> Any:
         return Process(gpytorch.likelihoods.GaussianLikelihood()).double()
 
-    def there() -> Callable[[], list[ReplicaResult]]:
+    def there() -> Callable[[], None]:
         process = made()
         objective = gpytorch.mlls.ExactMarginalLogLikelihood(process.likelihood, process)
         descent = torch.optim.Adam(process.parameters(), LR)
 
-        def run() -> list[ReplicaResult]:
+        def run() -> None:
             for _ in range(STEPS):
                 descent.zero_grad()
                 (-objective(process(x), y)).backward()
                 descent.step()
-            return []
 
         return run
 
@@ -205,7 +194,7 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
             found = process(at)
             return found.mean, found.variance
 
-    times = interleave({"here": work(ours_at), "there": work(theirs_at)}, repeats)
+    times = interleave({"here": ready(ours_at), "there": ready(theirs_at)}, repeats)
     gap = max(float((a[0] - b).abs().max()) for a, b in zip(ours_at(), theirs_at(), strict=True))
     yield row(f"exact GP: {POINTS} predictions", "gpytorch", times, f"mean and variance {gap:.0e}")
 
@@ -284,17 +273,16 @@ def _posteriors(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Work, float]:
         f = functional_call(net, weights, (batch[0],))
         return -nn.functional.cross_entropy(f, batch[1]) + log_prior(weights) / len(x), f
 
-    def loop() -> Callable[[], list[ReplicaResult]]:
+    def loop() -> Callable[[], None]:
         transform = posteriors.vi.diag.build(
             log_posterior, torchopt.adam(lr=LR), temperature=1 / len(x), stl=False, init_log_sds=LOG_VAR / 2
         )
         state = transform.init(start)
 
-        def run() -> list[ReplicaResult]:
+        def run() -> None:
             now = state
             for rows in torch.randperm(len(x)).split(BATCH):
                 now, _ = transform.update(now, (x[rows], y[rows]))
-            return []
 
         return run
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import files
 from benchmarks.commands.which import pick
 from benchmarks.records import published
-from benchmarks.records.config import PARTS, is_brought, method_of, run_key
+from benchmarks.records.config import PARTS, is_brought, method_of, once, run_key
 from benchmarks.records.provenance import lost_remark
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
@@ -164,7 +164,7 @@ def record_text(record: Record, path: Path) -> str:
     about["commit"] = commit + changed + lost_remark(commit)
     if "seconds" in about:
         about["seconds"] = f"{about['seconds']:.2f}"
-    lines += [f"{name}: {_compact(value)}" for name, value in about.items()]
+    lines += [f"{name}: {compact(value)}" for name, value in about.items()]
     return "\n".join(lines)
 
 
@@ -255,26 +255,27 @@ def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) ->
     return [*command, *(word for name in names for word in ("--dataset", name))]
 
 
+@once
 def configuration_lines(config: RunConfig) -> list[str]:
     """Return the parts of a configuration, one line each."""
-    parts = [f"{name}: {_compact(config['parts'].get(name))}" for name in PARTS if not is_brought(config)]
+    parts = [f"{name}: {compact(config['parts'].get(name))}" for name in PARTS if not is_brought(config)]
     named = {"sources": config.get("sources"), "the user's data": config["dataset"].get("content")}
     asked = {name: value for name, value in config["evaluation"].items() if value != {}}
     return [
         *parts,
-        *(f"{name}: {_compact(value)}" for name, value in named.items() if value),
-        f"evaluation: {_compact(asked)}",
+        *(f"{name}: {compact(value)}" for name, value in named.items() if value),
+        f"evaluation: {compact(asked)}",
     ]
 
 
-def _compact(value: Any, inner: bool = False) -> str:
-    """Return a part as name and hyper-parameters, with inner parts in brackets."""
+def compact(value: Any, inner: bool = False, sets: str = "=") -> str:
+    """Return a part as name and hyper-parameters, with inner parts in brackets; sets: between a name and its value."""
     if isinstance(value, list):
-        return f"[{', '.join(_compact(each, inner=True) for each in value)}]"
+        return f"[{', '.join(compact(each, True, sets) for each in value)}]"
     if not isinstance(value, dict):
         return value if isinstance(value, str) else json.dumps(value)
     rest = (", " if inner else " ").join(
-        f"{name}={_compact(part, inner=True)}" for name, part in value.items() if name != "name"
+        f"{name}{sets}{compact(part, True, sets)}" for name, part in value.items() if name != "name"
     )
     if inner:
         return f"{value.get('name', '')}({rest})" if rest or "name" not in value else str(value["name"])

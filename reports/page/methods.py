@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commands.inspection import compact
 from benchmarks.commands.parts import about
 from benchmarks.records.form import slug
 from reports.labels import side, title
@@ -103,7 +103,7 @@ class Methods:
             chosen = dict(part or {})
             label = str(chosen.pop("name", chosen.pop("scaling", "none")))
             told = known.get(kind, {}).get(label, "") or known.get(kind, {}).get("", "")
-            options = ", ".join(f"{key} = {_short(value)}" for key, value in chosen.items())
+            options = ", ".join(f"{key} = {compact(value, True, ' = ')}" for key, value in chosen.items())
             found.append(
                 Choice(kind, symbol, question, label, told, options, *equations().get((kind, label), ("", "")))
             )
@@ -175,12 +175,3 @@ class Methods:
             cell.verdict,
             rank,
         )
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{key} = {_short(part)}" for key, part in value.items() if key != "name")
-        return f"{value.get('name', '')}({inner})" if inner else str(value.get("name", ""))
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_short, value)) + "]"
-    return value if isinstance(value, str) else json.dumps(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from time import perf_counter, process_time
 
@@ -17,8 +17,7 @@ from fvi_core import linearisation, methods
 from fvi_core.families.base import points_at_once
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, NETWORKS
-from fvi_core.training import ReplicaResult
-from tools.cost.timing import Measurement, Timing, Work, duration, interleave, ratio, threads
+from tools.cost.timing import Measurement, Timing, duration, interleave, ratio, ready, threads
 from tools.cost.trainings import one_by_one, training_of
 
 STEPS, SEEDS = 40, 10
@@ -136,7 +135,7 @@ def linearised(repeats: int) -> list[Measurement]:
         whole: lambda: torch.add(*torch.func.jvp(lambda w: network(w, x), (at,), (steps,))),
     }
     with threads(1), torch.no_grad():
-        times = interleave({name: _predicting(way) for name, way in ways.items()}, repeats)
+        times = interleave({name: ready(way) for name, way in ways.items()}, repeats)
     return [ratio("linearised", whole, layers, times, count=1, goal=2.5, at_least=True)]
 
 
@@ -160,17 +159,9 @@ def draws(repeats: int) -> list[Measurement]:
 
         ways = {many: partial(predict, 100, 1), few: partial(predict, 10, 10)}
         with threads(1), torch.no_grad():
-            times = interleave({f"{label}, {name}": _predicting(way) for name, way in ways.items()}, repeats)
+            times = interleave({f"{label}, {name}": ready(way) for name, way in ways.items()}, repeats)
         found.append(ratio("draws", f"{label}, {many}", f"{label}, {few}", times, count=1, goal=1.2))
     return found
-
-
-def _predicting(way: Callable[[], object]) -> Work:
-    def predict() -> list[ReplicaResult]:
-        way()
-        return []
-
-    return lambda: predict
 
 
 def _networks(

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 
-from fvi_core.training import ReplicaResult
-
-Work = Callable[[], Callable[[], list[ReplicaResult]]]
-"""Function that makes fresh trainers, untimed, and returns the training to be timed."""
+Work = Callable[[], Callable[[], Any]]
+"""Function that makes fresh trainers, untimed, and returns the training, or another call, to be timed."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,18 @@ def interleave(works: dict[str, Work], repeats: int, steps: int = 1) -> dict[str
             wall, process = time.perf_counter(), time.process_time()
             trained = train()
             spent = time.perf_counter() - wall, time.process_time() - process
-            reasons = [result.reason for result in trained if result.reason]
-            if reasons:
+            if reasons := [each.reason for each in trained if each.reason] if isinstance(trained, list) else ():
                 raise RuntimeError(f"{name} failed while it was timed: {reasons[0]}")
             if turn:
                 times[name].append(spent)
     return {
         name: Timing(*(median(clock) / steps for clock in zip(*spent, strict=True))) for name, spent in times.items()
     }
+
+
+def ready(call: Callable[[], Any]) -> Work:
+    """Return work that needs no preparation."""
+    return lambda: call
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import fvi_core
 
-OUT = Path(__file__).resolve().parents[2] / "reports" / "output" / "page" / "api"
+OUT = Path(__file__).resolve().parents[1] / "reports" / "output" / "page" / "api"
 
 
 def write(out: Path = OUT) -> Path:
@@ -18,3 +20,13 @@ def write(out: Path = OUT) -> Path:
     pdoc.render.configure(docformat="google", show_source=False, footer_text=f"fvi-core {fvi_core.__version__}")
     pdoc.pdoc("fvi_core", output_directory=out)
     return out / "fvi_core.html"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the pages and print the first one's path."""
+    argparse.ArgumentParser("python -m tools.api", description=__doc__).parse_args(arguments)
+    print(write())
+
+
+if __name__ == "__main__":
+    main()
