@@ -35,8 +35,8 @@ class Figure:
     table: str
     dataset: str
     draw: str
-    paper: str | None = None
-    number: str | None = None
+    paper: str = ""
+    number: str = ""
     rows: tuple[str, ...] = ()
     note: str = ""
     against_at: str = ""
@@ -48,7 +48,4 @@ class Figure:
 
 
 _LINES = lines_of(FILE, COLUMNS, set(COLUMNS) - set(NEEDED), several={"rows": ";"})
-FIGURES: dict[str, Figure] = {
-    line["name"]: Figure(**line | {"paper": line["paper"] or None, "number": line["number"] or None})
-    for line, _ in _LINES
-}
+FIGURES = {line["name"]: Figure(**line) for line, _ in _LINES}

@@ -62,7 +62,7 @@ def select(names: Sequence[str], suite: Suite, records: Records, protocol: str |
 def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]:
     """Return the figures that can be drawn of any table: ``<table>-points``, and for each data set those of the curves
     in its first record, such as ``<table>-reliability``; with several data sets their names are suffixes."""
-    found = [Figure(f"{table.name}-{POINTS}", table.title, table.name, "", "own:points", table.paper)]
+    found = [Figure(f"{table.name}-{POINTS}", table.title, table.name, "", "own:points", table.paper or "")]
     for dataset in table.datasets:
         probe = Figure("", "", table.name, dataset, "")
         runs = recorded_runs(probe, table, protocol, records)

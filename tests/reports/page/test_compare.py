@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.suite import Suite as RealSuite
+from reports.figures.catalogue import FIGURES
 from reports.findings.page import of_book
 from reports.findings.words import flat
 from reports.labels import direction
@@ -116,7 +117,9 @@ def test_every_address_of_the_search_leads_somewhere(small: Path) -> None:
 def test_the_search_has_every_table_method_and_claim() -> None:
     book = Book(RealSuite(), Records("nowhere"))
     findings = flat(of_book(book))
-    found = entries(book, Methods(book), findings, [], table_page)
+    figures = [vars(figure) | {"protocol": "paper"} for figure in FIGURES.values()]
+    found = entries(book, Methods(book), findings, figures, table_page)
+    assert not [entry for entry in found if "None" in entry[4].split()], "figures after no paper have no word for it"
     titles = {kind: {entry[1] for entry in found if entry[0] == kind} for kind in ("table", "method", "claim")}
     assert titles["table"] == set(book.suite.table_names())
     assert titles["method"] == set(Methods(book).names)
