@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from zipfile import ZipFile
 
 import typer
 
@@ -87,16 +88,14 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
         Status 1: some archives cannot be read; they are named.
         """
-        rows, known, problems = [("archive", "files", "known", "MB")], archive.digests(results), list[str]()
-        for place in _given(archives):
-            try:
-                for path in archive.located(place):
-                    with archive.reading(path) as opened:
-                        held = opened.infolist()
-                    count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
-                    rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
-            except archive.ArchiveError as error:
-                problems.append(f"not listed: {error}")
+        rows, known = [("archive", "files", "known", "MB")], archive.digests(results)
+
+        def show(path: Path, opened: ZipFile) -> None:
+            held = opened.infolist()
+            count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
+            rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
+
+        problems = [f"not listed: {problem}" for problem in archive.each(_given(archives), show)]
         print(columns(rows), *problems, sep="\n")
         raise typer.Exit(1 if problems else 0)
 

@@ -105,13 +105,8 @@ def fetch(
     other file.
     """
     found, known = Fetched(), digests(store.root)
-    for place in places:
-        try:
-            for path in located(place, say):
-                with reading(path) as archive:
-                    _take(path, archive, known, keys, state, found)
-        except (ArchiveError, OSError) as error:
-            found.problems.append(str(error))
+    problems = each(places, lambda path, archive: _take(path, archive, known, keys, state, found), say)
+    found.problems += problems
     if found.taken:
         found.gone = kept.bound(state)
     return found
@@ -128,6 +123,26 @@ def places() -> list[str]:
         raise UsageError(
             f"{VARIABLE} is {given!r}, expected paths and addresses, quoted as in a shell: {error}"
         ) from error
+
+
+def each(
+    places: Iterable[str], use: Callable[[Path, zipfile.ZipFile], None], say: Callable[[str], None] = print
+) -> list[str]:
+    """Use every archive of paths, folders and addresses; return the problems of those that cannot be used."""
+    problems = []
+    for place in places:
+        try:
+            paths = list(located(place, say))
+        except (ArchiveError, OSError) as error:
+            problems.append(str(error))
+            continue
+        for path in paths:
+            try:
+                with reading(path) as archive:
+                    use(path, archive)
+            except (ArchiveError, OSError) as error:
+                problems.append(str(error))
+    return problems
 
 
 def located(place: str, say: Callable[[str], None] = print) -> Iterator[Path]:

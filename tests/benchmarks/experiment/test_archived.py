@@ -189,6 +189,17 @@ def test_a_damaged_archive_gives_nothing_and_says_why(clone, tmp_path, case):
     assert sorted(tmp_path.rglob("*")) == before and not taken(state)
 
 
+def test_a_damaged_archive_stops_no_other_of_its_folder(clone, tmp_path):
+    store, state, archive = clone
+    folder = tmp_path / "archives"
+    folder.mkdir()
+    (folder / "a.zip").write_bytes(b"no archive")
+    shutil.copy(archive, folder / "b.zip")
+    found = fetch(store, state, [str(folder)])
+    (problem,) = found.problems
+    assert str(folder / "a.zip") in problem and found.taken == len(taken(state)) == 4
+
+
 def test_no_member_chooses_where_it_is_written(clone, tmp_path):
     store, state, archive = clone
     hostile = {"../../out.npz": b"x", str(tmp_path / "out.npz"): b"x", "parameters/" + "b" * 16 + ".npz": b"x"}
