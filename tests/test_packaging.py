@@ -178,7 +178,10 @@ def test_every_module_that_make_runs_can_be_run() -> None:
     named = set(re.findall(r"\$\(RUN\) ([a-z_.]+)", (ROOT / "Makefile").read_text())) - {"pytest"}
     assert named >= {"benchmarks", "reports", "datasets", "tools.cost", "tools.cluster"}
     for name in named:
-        assert importlib.util.find_spec(f"{name}.__main__"), f"python -m {name} would not run"
+        spec = importlib.util.find_spec(name)
+        run = spec and (importlib.util.find_spec(f"{name}.__main__") if spec.submodule_search_locations else spec)
+        assert run, f"python -m {name} would not run"
+        assert '__name__ == "__main__"' in Path(run.origin or "").read_text(), f"python -m {name} would do nothing"
 
 
 def test_array_tasks_have_the_environment_that_make_gives() -> None:
