@@ -30,7 +30,8 @@ ON_GPU = 8
 FEW = 8
 """Fewest samples for blocks; fewer use the network's own layers."""
 TOGETHER = 10
-"""Most convolutional networks evaluated together: of more, each would be read from memory for few inputs."""
+"""Most convolutional networks evaluated together. With more, fewer inputs fit into a block, and for each block all
+weights are read from memory."""
 
 
 def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
@@ -43,17 +44,18 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
         return shallow.evaluate(parameters, x)
     if x.requires_grad:
         return network(parameters, x)
-    block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
     if network.convolutional:
         block = networks_at_once(network, parameters, samples)
+    else:
+        block = max(1, BLOCK_ELEMENTS // (x.shape[1] * network.width))
     if samples <= block:
         return network(parameters, x)
     return torch.cat([network(piece, x) for piece in in_blocks(parameters, samples, block)], 1)
 
 
 def networks_at_once(network: Network, parameters: Parameters, samples: int) -> int:
-    """Return how many of ``samples`` networks ``[R, S, *shape]`` are evaluated together at images: all where they share
-    layers.
+    """Return how many of ``samples`` networks ``[R, S, *shape]`` are evaluated together at images: at most TOGETHER, or
+    all where they share layers, which one pass computes for all.
     """
     shared = any(parameters[name].shape[1] == 1 for name in network.shapes)
     return samples if shared else min(samples, TOGETHER)

@@ -117,7 +117,7 @@ def training_data(
     """
 
     def same(place: str, given: Any) -> Tensor:
-        found = inputs(given, place)
+        found = torch.as_tensor(given)
         if found.shape[1:] != x.shape[1:]:
             expected = str(["N", *x.shape[1:]]).replace("'", "")
             raise ValueError(f"{place}: expected inputs {expected}, found {list(found.shape)}")
@@ -126,9 +126,13 @@ def training_data(
     def pair(place: str, x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
         return same(place, x), _real(targets.encode(y, outputs).to(device), dtype)
 
+    def context(name: str, pool: Any) -> Tensor:
+        place = f"contexts: {name!r}"
+        return same(place, inputs(pool, place))
+
     own, labels = pair("data", x, y)
     held = None if validation is None else [pair("validation", *read(validation))]
-    pools = {name: same(f"contexts: {name!r}", pool) for name, pool in contexts.items()}
+    pools = {name: context(name, pool) for name, pool in contexts.items()}
     return TrainingData(own[None], labels[None], own.amin(0)[None], own.amax(0)[None], held, pools)
 
 

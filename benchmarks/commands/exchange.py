@@ -95,7 +95,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
             count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
             rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
 
-        problems = [f"not listed: {problem}" for problem in archive.each(_given(archives), show)]
+        problems = [f"not listed: {problem}" for problem in archive.for_each(_given(archives), show)]
         print(columns(rows), *problems, sep="\n")
         raise typer.Exit(1 if problems else 0)
 

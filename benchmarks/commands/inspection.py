@@ -269,7 +269,7 @@ def configuration_lines(config: RunConfig) -> list[str]:
 
 
 def compact(value: Any, inner: bool = False, sets: str = "=") -> str:
-    """Return a part as name and hyper-parameters, with inner parts in brackets; sets: between a name and its value."""
+    """Return a part as name and hyper-parameters, with inner parts in brackets; sets: text between name and value."""
     if isinstance(value, list):
         return f"[{', '.join(compact(each, True, sets) for each in value)}]"
     if not isinstance(value, dict):

@@ -105,8 +105,7 @@ def fetch(
     other file.
     """
     found, known = Fetched(), digests(store.root)
-    problems = each(places, lambda path, archive: _take(path, archive, known, keys, state, found), say)
-    found.problems += problems
+    found.problems += for_each(places, lambda path, archive: _take(path, archive, known, keys, state, found), say)
     if found.taken:
         found.gone = kept.bound(state)
     return found
@@ -125,10 +124,10 @@ def places() -> list[str]:
         ) from error
 
 
-def each(
+def for_each(
     places: Iterable[str], use: Callable[[Path, zipfile.ZipFile], None], say: Callable[[str], None] = print
 ) -> list[str]:
-    """Use every archive of paths, folders and addresses; return the problems of those that cannot be used."""
+    """Open every archive of paths, folders and addresses for ``use``; return why some could not be used."""
     problems = []
     for place in places:
         try:

@@ -47,13 +47,13 @@ class Remade:
 
     @property
     def other_data(self) -> list[str]:
-        """Data that differ from those of the record, among the digests that both have."""
+        """Parts of the data whose digests differ from the record's, where both runs have one."""
         sides = [provenance.digests(each["provenance"]) for each in (self.record, self.again) if each]
         return [part or "split" for part in sides[0] if sides[0][part] != sides[-1].get(part, sides[0][part])]
 
     @property
     def alarming(self) -> bool:
-        """Whether both should have agreed: numbers are missing, or differ on the same machine, or data differ."""
+        """Whether the new run contradicts its record: numbers are missing or differ on one machine, or data differ."""
         differs = self.verdict == DIFFERENT and self.machines[0] == self.machines[1]
         return self.verdict == FAILED or differs or bool(self.other_data)
 
@@ -64,8 +64,8 @@ def _machine(about: Mapping[str, Any]) -> str:
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int, list[RecordError]]:
-    """Draw random records among those trained within so many minutes; return them, their number, the number of all, and
-    the errors of invalid ones.
+    """Draw n random records among those trained within so many minutes. Return them, the number of those that they are
+    drawn from, the number of all valid records, and the errors of invalid ones.
 
     Retired records are left out: what they were made with, as a scheme of splits, may be gone. Raises UsageError if
     there is none.

@@ -159,7 +159,7 @@ def _changed(rows: tuple[Row, ...], change: str) -> tuple[Row, ...]:
 
 
 def draws_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return the row of table rudner2022-1, perhaps with ten times as many draws in prediction."""
+    """Return the row of table rudner2022-1, with ten times as many draws in prediction where its label names them."""
     found = fashion_mnist.recipe(row, dataset, protocol)
     return replace(found, samples=10 * found.samples) if MORE_DRAWS in row.label else found
 

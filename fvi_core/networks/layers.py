@@ -47,8 +47,8 @@ INITS = (UNIFORM, *VARIANCES)
 
 
 COPIED = 2**26
-"""Most numbers of a weight matrix that is copied for every sample: 256 MiB in float32. A larger one takes the inputs of
-all samples at once, and rounds otherwise."""
+"""Most numbers in the copies of a weight matrix for all samples, 256 MiB in float32. Instead of more, one product takes
+the inputs of all samples; its last bits differ."""
 
 
 class ParametricLayer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter, process_time
 
@@ -14,7 +14,8 @@ from benchmarks import tables
 from benchmarks.tables.recipes import Parts, merge
 from datasets.contract import Arrays, Pixels, Split
 from fvi_core import linearisation, methods
-from fvi_core.families.base import points_at_once
+from fvi_core.families.base import Functions, points_at_once
+from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import FAMILIES, NETWORKS
 from tools.cost.timing import Measurement, Timing, duration, interleave, ratio, ready, threads
@@ -150,18 +151,21 @@ def draws(repeats: int) -> list[Measurement]:
         network = NETWORKS.build(parts["network"]).build(about.shape, about.n_outputs)
         family = FAMILIES.build(parts["family"])
         parameters = family.init(network, streams)
-
-        def predict(samples: int, times: int, family=family, network=network, parameters=parameters) -> None:
-            for _ in range(times):
-                functions = family.functions(network, parameters, samples, streams)
-                for piece in x.split(points_at_once(functions, network, samples, x.device), 1):
-                    functions(piece)
-
+        predict = partial(_predict, partial(family.functions, network, parameters), network, streams, x)
         ways = {many: partial(predict, 100, 1), few: partial(predict, 10, 10)}
         with threads(1), torch.no_grad():
             times = interleave({f"{label}, {name}": ready(way) for name, way in ways.items()}, repeats)
         found.append(ratio("draws", f"{label}, {many}", f"{label}, {few}", times, count=1, goal=1.2))
     return found
+
+
+def _predict(
+    draw: Callable[..., Functions], network: Network, streams: Streams, x: torch.Tensor, samples: int, times: int
+) -> None:
+    for _ in range(times):
+        functions = draw(samples, streams)
+        for piece in x.split(points_at_once(functions, network, samples, x.device), 1):
+            functions(piece)
 
 
 def _networks(

@@ -314,6 +314,7 @@ def test_100_draws_evaluate_the_trainings_of_the_table_beside_the_same_numbers()
 @pytest.mark.parametrize(("name", "rows"), [("rudner2022-1", 10), ("rudner2022-1-draws", 7)])
 def test_scores_are_of_the_same_runs_beside_the_same_numbers(name: str, rows: int) -> None:
     table, scores = tables.get(name), tables.get("rudner2022-1-scores")
+    assert len(scores.rows) == 10 + 7
     own = {f"{row.label}, by information": row for row in table.rows if row.label not in ONE_FUNCTION}
     found = [row for row in scores.rows if row.label in own]
     assert len(found) == len(own) == rows

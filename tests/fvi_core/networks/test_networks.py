@@ -241,7 +241,7 @@ def test_blocks_of_samples_are_the_whole(monkeypatch, spec, block):
 
 
 def test_many_networks_of_images_take_as_many_inputs_as_a_block_of_them(monkeypatch):
-    """Those that share layers compute these once for all, and take fewer inputs."""
+    """Networks with common layers stay together, since one pass computes these for all; so they take fewer inputs."""
     network, cpu = small.network(small.CNN), torch.device("cpu")
     monkeypatch.setattr(blocks, "CHUNK", 60 * network.width)
     distinct = draws(network, 1, 20)
