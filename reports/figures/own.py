@@ -115,6 +115,7 @@ def points(runs: Runs) -> Canvas:
         axis.set_yticklabels([row[place].row.label for row in there])
         axis.set_ylim(len(there) - 0.5, -0.5)
         axis.grid(axis="y", linewidth=0.3, color="0.85")
+        axis.locator_params(axis="x", nbins=4)  # more labels of six characters would run together
     counts = {row[place].n for row in there for place in places if row[place].n}
     if published:
         legend(figure, {"published": dot("black", markerfacecolor="none", markersize=5)})

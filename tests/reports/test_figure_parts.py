@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,21 @@ def test_points_are_means_with_one_error_and_published_numbers_as_rings() -> Non
     rings = [each for each in axis.lines if each.get_markerfacecolor() == "none"]
     assert [ring.get_xydata().tolist() for ring in rings] == [[[92.0, 0]]]  # type: ignore[union-attr]
     assert "higher is better" in axis.get_xlabel()
+
+
+def test_numbers_below_points_do_not_run_together() -> None:
+    table = tables.get("rudner2022-1")
+    columns, labels = table.columns, ("FSVI (monochrome), 100 draws", "FSVI (KMNIST), 100 draws")
+    rows = tuple(replace(row, label=label) for row, label in zip(table.rows, labels))
+    cells = [[CellResult(row, c, 1, {(0, 0): 92.9595 + 0.17 * i}) for c in columns] for i, row in enumerate(rows)]
+    result = TableResult(replace(table, rows=rows), "paper", cells)
+    figure = points(Runs(Figure("t", "t", "t", "", ""), "paper", {}, (), lambda run: {}, cells=lambda: result))
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        low, high = sorted(axis.get_xlim())
+        boxes = [each.get_window_extent() for each in axis.get_xticklabels() if low <= each.get_position()[0] <= high]
+        apart = boxes[0].height / 2
+        assert len(boxes) > 1 and all(left.x1 + apart < right.x0 for left, right in pairwise(boxes))
 
 
 def test_bands_of_estimates_are_standard_errors_over_draws() -> None:
