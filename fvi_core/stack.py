@@ -146,6 +146,7 @@ class Stack:
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
         self.explained: dict[int, str] = {}  # why losses are no numbers, by the number of the replica
+        self.report: Report = lambda fraction, text: None
         self.progress = 1.0  # share of all steps, with the one that is taken, where steps are counted
         self.stopped: dict[int, str] = {}  # replica -> the step at which it stopped being finite
         self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
@@ -213,8 +214,9 @@ class Stack:
     ) -> list[ReplicaResult]:
         """Train to the end and return one :class:`ReplicaResult` for each replica.
 
-        ``report(fraction, text)`` is called after each epoch; ``checkpoint(self)`` may save :meth:`state`.
+        ``report(fraction, text)`` is called after each epoch, and within long ones; ``checkpoint(self)`` may save :meth:`state`.
         """
+        self.report = report or self.report
         if not self.epoch:
             self.open()
         while not self.finished:
@@ -223,9 +225,7 @@ class Stack:
             for r, value in zip(self.now.active, loss.tolist(), strict=True):
                 self.now.losses[r].append(value)
             self._leave(loss, self.done(loss))
-            if report:
-                done = f"{self.unit} {self.epoch}/{self.epochs}"
-                report(self.epoch / self.epochs, f"{done}, loss {loss.mean():.4g}")
+            self.report(self.epoch / self.epochs, f"{self.unit} {self.epoch}/{self.epochs}, loss {loss.mean():.4g}")
             if checkpoint:
                 checkpoint(self)
         return self.end()

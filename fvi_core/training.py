@@ -23,7 +23,7 @@ from fvi_core.precision import PRECISIONS
 from fvi_core.random import Streams
 from fvi_core.registry import OPTIMISERS, SCHEDULES, TRAININGS, PartSpec, checked, later, nested
 from fvi_core.stack import DTYPES, Procedure, ReplicaResult, SavedState, Stack, State, named_streams
-from fvi_core.telling import due, tell
+from fvi_core.telling import due
 from fvi_core.triangular import Factorisation, first_cause, watched
 
 __all__ = ["DTYPES", "EarlyStopping", "ReplicaResult", "Trainer", "Training", "TrainingData"]
@@ -189,7 +189,8 @@ class Trainer(Stack):
         take_step, before, begun = self._stepper(), self.epoch * self.steps, time.monotonic()
         for step, (batch, count) in enumerate(self._batches()):
             if due(step, self.steps) and time.monotonic() - begun > LONG:
-                tell(f"{self.unit} {self.epoch + 1}/{self.epochs}, step {step + 1} of {self.steps}")
+                text = f"{self.unit} {self.epoch + 1}/{self.epochs}, step {step + 1} of {self.steps}"
+                self.report((before + step) / (self.epochs * self.steps), text)
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
             self.progress = (before + step + 1) / (self.epochs * self.steps)
             losses.append(take_step(batch))

@@ -40,9 +40,10 @@ def test_a_kronecker_fit_tells_of_batches_and_layers():
     assert found == ["curvature, batch 1 of 1", *layers]
 
 
-def test_a_long_epoch_tells_of_its_steps(monkeypatch):
+def test_a_long_epoch_reports_its_steps(monkeypatch):
     monkeypatch.setattr(training, "LONG", 0.0)
-    options, found = training.Training(2, 4, {"name": "adam", "lr": 1e-3}, dtype="float64"), list[str]()
-    with listening(found.append):
-        options.start(small.model({"family": {"name": "point"}}), small.training_data(1, 6), small.streams(1)).run()
-    assert found == [f"epoch {epoch}/2, step {step} of 2" for epoch in (1, 2) for step in (1, 2)]
+    options, found = training.Training(2, 4, {"name": "adam", "lr": 1e-3}, dtype="float64"), list[tuple[float, str]]()
+    stack = options.start(small.model({"family": {"name": "point"}}), small.training_data(1, 6), small.streams(1))
+    stack.run(lambda fraction, text: found.append((fraction, text.partition(", loss")[0])))
+    steps = [(0.0, "epoch 1/2, step 1 of 2"), (0.25, "epoch 1/2, step 2 of 2"), (0.5, "epoch 1/2")]
+    assert found == [*steps, *((0.5 + share, text.replace("1/2", "2/2")) for share, text in steps)]
