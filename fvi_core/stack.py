@@ -214,8 +214,8 @@ class Stack:
     ) -> list[ReplicaResult]:
         """Train to the end and return one :class:`ReplicaResult` for each replica.
 
-        ``report(fraction, text)`` is called after each epoch and within long ones; ``checkpoint(self)``, called after each
-        epoch, may save :meth:`state`.
+        ``report(fraction, text)`` is called after each epoch and within long ones. ``checkpoint(self)``, called after
+        each epoch, may save :meth:`state`.
         """
         self.report = report or self.report
         if not self.epoch:
