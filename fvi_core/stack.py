@@ -226,7 +226,9 @@ class Stack:
             for r, value in zip(self.now.active, loss.tolist(), strict=True):
                 self.now.losses[r].append(value)
             self._leave(loss, self.done(loss))
-            self.report(self.epoch / self.epochs, f"{self.unit} {self.epoch}/{self.epochs}, loss {loss.mean():.4g}")
+            if report:
+                done = f"{self.unit} {self.epoch}/{self.epochs}"
+                report(self.epoch / self.epochs, f"{done}, loss {loss.mean():.4g}")
             if checkpoint:
                 checkpoint(self)
         return self.end()
