@@ -146,7 +146,7 @@ class Stack:
         start = {name: value.detach().clone() for name, value in start.items()}
         active = list(range(replicas))
         self.explained: dict[int, str] = {}  # why losses are no numbers, by the number of the replica
-        self.report: Report = lambda fraction, text: None
+        self.report: Report | None = None
         self.progress = 1.0  # share of all steps, with the one that is taken, where steps are counted
         self.stopped: dict[int, str] = {}  # replica -> the step at which it stopped being finite
         self.now = self.begin(State(active, owner, own_streams, start, prior, losses={r: [] for r in active}))
@@ -217,7 +217,7 @@ class Stack:
         ``report(fraction, text)`` is called after each epoch and within long ones. ``checkpoint(self)``, called after
         each epoch, may save :meth:`state`.
         """
-        self.report = report or self.report
+        self.report = report
         if not self.epoch:
             self.open()
         while not self.finished:

@@ -188,7 +188,7 @@ class Trainer(Stack):
         now, losses, counts = self.now, list[Tensor](), list[int]()
         take_step, before, begun = self._stepper(), self.epoch * self.steps, time.monotonic()
         for step, (batch, count) in enumerate(self._batches()):
-            if due(step, self.steps) and time.monotonic() - begun > LONG:
+            if self.report and due(step, self.steps) and time.monotonic() - begun > LONG:
                 text = f"{self.unit} {self.epoch + 1}/{self.epochs}, step {step + 1} of {self.steps}"
                 self.report((before + step) / (self.epochs * self.steps), text)
             self.schedule.before_step(now.schedule, before + step, self.epochs * self.steps, self.optimiser.lr)
