@@ -38,6 +38,7 @@ RULE = (
     "a verdict where a scatter of a quarter of ours and of four times ours give the same."
 )
 SCATTERS = (0.25, 4.0)  # scatter of single published runs, in units of ours, where no error is published
+SHARES = 10_000  # points of a numerical integral
 FEWEST, SHARE = 3, 0.5  # fewest rows for a range, and the share of a published value that replaces it
 
 
@@ -192,10 +193,27 @@ def level(scatter: float, taken: float, runs: int) -> float:
     return float(2 * scipy.special.stdtr(runs - 1, -bound))
 
 
-def _quantile(freedom: Any) -> Any:
-    """Two-sided quantile of Student's t distribution at the level; the normal one for infinite freedom."""
-    normal = scipy.special.ndtri(1 - LEVEL / 2)
-    return np.where(np.isfinite(freedom), scipy.special.stdtrit(freedom, 1 - LEVEL / 2), normal)
+def level_of_few(scatter: float, ours: int, theirs: int, nominal: float = LEVEL) -> float:
+    """Return the chance that equal means differ in Welch's test at a nominal level, for so many runs of ours beside
+    theirs, which have a printed error and scatter ``scatter`` times as much.
+
+    Given the share of our runs in both sums of squares, which has a Beta distribution, the difference in its true error
+    over the root of their total is Student's T with ours + theirs - 2 degrees of freedom. The mean over the share is
+    taken at SHARES equally likely ones.
+    """
+    a, b = ours - 1, theirs - 1
+    share = scipy.special.betaincinv(a / 2, b / 2, (np.arange(SHARES) + 0.5) / SHARES)
+    variances = np.array([1 / ours, scatter**2 / theirs])
+    own, other = np.stack((share / a, (1 - share) / b)) * (variances / variances.sum())[:, None]
+    freedom = (own + other) ** 2 / (own**2 / a + other**2 / b)
+    bound = _quantile(freedom, nominal) * np.sqrt((a + b) * (own + other))
+    return float(np.mean(2 * scipy.special.stdtr(a + b, -bound)))
+
+
+def _quantile(freedom: Any, nominal: float = LEVEL) -> Any:
+    """Two-sided quantile of Student's t distribution at a level; the normal one for infinite freedom."""
+    normal = scipy.special.ndtri(1 - nominal / 2)
+    return np.where(np.isfinite(freedom), scipy.special.stdtrit(freedom, 1 - nominal / 2), normal)
 
 
 def range_of(means: Sequence[float]) -> float | None:

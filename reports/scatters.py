@@ -1,7 +1,7 @@
-"""Error rates of verdicts without a published error, for docs/verdicts.md: python -m reports.scatters.
+"""Error rates of verdicts with few runs or without a published error, for docs/verdicts.md: python -m reports.scatters.
 
-The first table is exact (reports.agreement.level). The second compares errors that papers print with those of the
-records: the standard deviation of a single run of theirs over ours.
+The first two tables are exact (reports.agreement.level_of_few and level). The third compares errors that papers print
+with those of the records: the standard deviation of a single run of theirs over ours.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ import numpy as np
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
-from reports.agreement import SCATTERS, level
+from reports.agreement import SCATTERS, level, level_of_few
 from reports.marks import grid
 from reports.records import Records
 
 THEIRS = (0.25, 0.5, 1.0, 2.0, 4.0)
 RUNS = (3, 5, 10)
+BESIDE = ((2, 10), (3, 10), (5, 10), (2, 5), (3, 5))  # numbers of our runs and theirs
 TAKEN = (1.0, SCATTERS[1])
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 LEAST = 3  # fewest runs that give a scatter
+
+
+def levels_of_few() -> str:
+    """Return the chance that equal means differ in the test, by true scatter, and numbers of our runs and theirs."""
+    header = ["their scatter / ours", *(f"n = {ours} beside {theirs}" for ours, theirs in BESIDE)]
+    rows = [[f"{scatter:g}", *(f"{level_of_few(scatter, *runs):.3f}" for runs in BESIDE)] for scatter in THEIRS]
+    return grid(header, rows, "---:")
 
 
 def levels() -> str:
@@ -59,10 +67,11 @@ def told(found: dict[str, list[float]]) -> str:
 
 
 def main(results: Path = ROOT / "results") -> None:
-    """Print both tables."""
+    """Print the three tables."""
     suite, records = Suite(), Records(results)
     published = [suite.table(name) for name in suite.table_names()]
     own = [each for each in published if each.name == f"{each.paper}-{each.number}" and "paper" in each.protocols]
+    print(levels_of_few())
     print(levels())
     print(told(scatters(cell for table in own for cell in aggregate(table, "paper", records).flat)))
 

@@ -15,7 +15,16 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.records.published import Published
 from reports import captions, scatters
 from reports.aggregate import CellResult, TableResult
-from reports.agreement import SCATTERS, Comparison, Verdict, level, range_of, rank_agreement, sign_agreement
+from reports.agreement import (
+    SCATTERS,
+    Comparison,
+    Verdict,
+    level,
+    level_of_few,
+    range_of,
+    rank_agreement,
+    sign_agreement,
+)
 from reports.choice import Choice
 from reports.labels import name
 from tests.reports.fakes import Cell
@@ -120,6 +129,16 @@ def test_the_level_with_another_scatter_than_is_taken_is_that_of_simulation(thei
     assert level(theirs, theirs, 5) == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("ours, theirs, scatter", [(2, 10, 0.5), (3, 10, 4.0), (3, 5, 1.0)])
+def test_the_level_with_fewer_runs_of_ours_is_that_of_simulation(ours: int, theirs: int, scatter: float) -> None:
+    rng, trials = np.random.default_rng(ours), 200_000
+    draws = rng.normal(size=(trials, ours)), scatter * rng.normal(size=(trials, theirs))
+    p_values = stats.ttest_ind(*draws, axis=1, equal_var=False).pvalue
+    for nominal in (0.05, 0.005):
+        expected = level_of_few(scatter, ours, theirs, nominal)
+        assert abs(np.mean(p_values < nominal) - expected) < 4 * math.sqrt(expected / trials)
+
+
 def test_without_a_published_error_both_ends_of_the_scatter_decide() -> None:
     own = np.std(OURS, ddof=1) / math.sqrt(3)
     widths = [4.302653 * own * math.sqrt(1 + scatter**2) for scatter in SCATTERS]  # three runs on either side
@@ -150,9 +169,11 @@ def test_a_cell_without_a_published_error_may_have_no_verdict_and_the_caption_co
 
 
 def test_the_document_prints_these_levels() -> None:
-    assert scatters.levels() in (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    assert scatters.levels() in document and scatters.levels_of_few() in document
+    assert f"differ in up to {max(level_of_few(s, 2, 10, 0.0005) for s in scatters.THEIRS):.3f} |" in document
     many = f"{len([c for p in published.papers() for c in published.load(p) if c.stderr is None])} have no error"
-    assert many in (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    assert many in document
 
 
 def test_scatters_are_of_single_runs_of_both() -> None:
