@@ -185,6 +185,11 @@ class Comparison:
         return int(counts[enough.argmax()]) if enough.any() else None
 
 
+def chance(differing: int, tested: int) -> str:
+    """Return in words how many of the tested cells differ, and how many would if all were equal to their numbers."""
+    return f"{differing} of {tested} tested cells differ, about {LEVEL * tested:.0f} would by chance"
+
+
 def level(scatter: float, taken: float, runs: int) -> float:
     """Return the chance that equal means differ in the test, for runs that scatter ``scatter`` times as much as ours
     and are assumed to scatter ``taken`` times as much, with so many runs on either side: P(|T| > q sqrt((1 + taken²) /

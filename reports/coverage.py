@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.records import published, stamp
 from benchmarks.suite import Suite
 from reports import marks
-from reports.agreement import LEVEL
+from reports.agreement import LEVEL, chance
 from reports.page.book import Book, statuses
 from reports.records import Records
 from reports.stamp import everything
@@ -51,6 +51,11 @@ class Coverage:
     reduced_reproduced: int = 0
     broken: int = 0
     problems: tuple[str, ...] = ()
+
+    @property
+    def tested(self) -> int:
+        """Number of cells with a test behind their verdict."""
+        return self.reproduced + self.differing + self.uninformative
 
 
 COUNTS = [each.name for each in fields(Coverage) if each.type == "int"]
@@ -106,6 +111,12 @@ def grid(rows: list[Coverage]) -> list[list[str]]:
     return [HEADER, *lines]
 
 
+def explanation(rows: Iterable[Coverage]) -> str:
+    """Return what the counts mean, and how many cells would differ by chance."""
+    by_paper = (f"{row.paper}: {chance(row.differing, row.tested)}" for row in totals(rows) if row.tested)
+    return " ".join((EXPLANATION, *(f"{words}." for words in by_paper)))
+
+
 def text(rows: list[Coverage]) -> str:
     """Return the counts for the terminal."""
     lines = grid(rows)
@@ -120,7 +131,7 @@ def text(rows: list[Coverage]) -> str:
     end = 1 + len(rows)
     body = [aligned[0], rule, *aligned[1:end], rule, *aligned[end:]]
     listed = [line for problem in problems(rows) for line in wrapped(problem)]
-    return "\n".join([*body, "", *wrapped(EXPLANATION), *(["", *listed] if listed else [])]) + "\n"
+    return "\n".join([*body, "", *wrapped(explanation(rows)), *(["", *listed] if listed else [])]) + "\n"
 
 
 def markdown(rows: list[Coverage]) -> str:
@@ -131,7 +142,7 @@ def markdown(rows: list[Coverage]) -> str:
         header, [*lines[:end], *([f"**{cell}**" for cell in line] for line in lines[end:])], "---:", "---"
     )
     listed = "".join(f"- {marked(problem)}\n" for problem in problems(rows))
-    return f"# Coverage of the published tables\n\n{body}\n{EXPLANATION}\n" + (f"\n{listed}" if listed else "")
+    return f"# Coverage of the published tables\n\n{body}\n{explanation(rows)}\n" + (f"\n{listed}" if listed else "")
 
 
 def _count(paper: str, number: str, cells: int, book: Book) -> Coverage:

@@ -27,6 +27,9 @@ STATUSES = {
     "missing": "missing",
 }
 
+TESTED = ("reproduced", "shown", "differs", "uninformative")
+"""Statuses with a test behind them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
@@ -74,12 +77,14 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Square:
-    """One published cell in the picture of its table: its place, its status, and its cell here."""
+    """One published cell in the picture of its table: its place, its status, its cell here, and the p-value of the test
+    behind a verdict."""
 
     row: int
     column: int
     status: str
     name: str
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -168,8 +173,9 @@ class Book:
                     key = column.published_key(row)
                     if key in left:
                         del left[key]
-                        status = found[key][0] if key in found else "missing"
-                        squares.append(Square(i, j, status, f"{row.label}, {column.label}"))
+                        status, cell = found.get(key, ("missing", None))
+                        test = cell.comparison if cell and status in TESTED else None
+                        squares.append(Square(i, j, status, f"{row.label}, {column.label}", test.p if test else None))
         below = 1 + max((square.row for square in squares), default=-1)
         width = max((1 + square.column for square in squares), default=12)
         for place, key in enumerate(left):  # no recipe here makes these

@@ -20,6 +20,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.progress import Ticker
 from benchmarks.tables.spec import UNREDUCED
 from reports import stamp
+from reports.agreement import chance
 from reports.captions import caption, counts, heading, notes
 from reports.figures import FIGURES, Drawn
 from reports.figures.processes import drawing
@@ -34,6 +35,7 @@ from reports.page.compare import comparisons
 from reports.page.details import details, sort_key
 from reports.page.forest import forest
 from reports.page.methods import Methods
+from reports.page.pvalues import histogram
 from reports.page.ranks import rankings
 from reports.page.rugs import rugs
 from reports.page.search import entries
@@ -147,7 +149,9 @@ class _Writer:
         self.environment.globals |= {
             "best": findings_words.best,
             "cause_in_words": cause,
+            "chance": chance,
             "heading": heading,
+            "histogram": histogram,
             "findings": self.findings,
             "forest": forest,
             "on_table": findings_words.on_table,

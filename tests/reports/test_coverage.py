@@ -46,6 +46,8 @@ def test_cells_are_counted_by_their_verdict(write: Callable[..., Path]) -> None:
     })  # fmt: skip
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
     assert found == Coverage("rudner2022", "1", 48, recorded=2, partial=0, reproduced=1, differing=1, undecided=0)
+    words = "rudner2022: 1 of 2 tested cells differ, about 0 would by chance. all papers: 1 of 2"
+    assert words in markdown([found]) and words in " ".join(text([found]).split()), "papers without a test are left out"
     write("MAP", "fashion_mnist", {("", "accuracy"): [0.9170, 0.9175, 0.9172]})
     next(results.rglob("*.json")).unlink()
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
