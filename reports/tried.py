@@ -240,6 +240,8 @@ def page(suite: Suite, records: Records) -> str:
     counts["all"] = [sum(column) for column in zip([0] * 4, *counts.values())]
     head = ("table", "differ", "cause shown", "no cause shown", "not tried")
     parts = [INTRODUCTION, grid(head, [(name, *map(str, each)) for name, each in counts.items()])]
+    by_paper = (f"{paper}: {words}" for paper, words in known.book.chances.items())
+    parts.append(f"Equal numbers differ too, one in twenty ([verdicts.md](verdicts.md)). {'. '.join(by_paper)}.\n")
     parts += [_section(name, cells, known) for name, cells in found.items()]
     return "\n".join(parts)
 

@@ -13,6 +13,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from benchmarks.tables.external import with_rows_brought
 from reports.aggregate import CellResult, TableResult, aggregate
+from reports.agreement import chance
 from reports.causes import Cause, shown
 from reports.layout import ShownColumn, columns_of
 from reports.records import Records, recorded
@@ -159,6 +160,19 @@ class Book:
     def counts(self) -> dict[str, int]:
         """How many published cells have which status."""
         return {status: sum(picture.count(status) for picture in self.pictures) for status in STATUSES}
+
+    @cached_property
+    def chances(self) -> dict[str, str]:
+        """How many tested cells of every paper differ, and how many would by chance, in words."""
+        tested: dict[str, list[str]] = {}
+        for picture in self.pictures:
+            found = [square.status for square in picture.squares if square.status in TESTED]
+            tested.setdefault(picture.paper, []).extend(found)
+        return {
+            paper: chance(sum(status in ("differs", "shown") for status in found), len(found))
+            for paper, found in tested.items()
+            if found
+        }
 
     def _picture(self, paper: str, number: str) -> Picture:
         left, name = dict(published.table(paper, number)), f"{paper}-{number}"

@@ -20,7 +20,6 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.progress import Ticker
 from benchmarks.tables.spec import UNREDUCED
 from reports import stamp
-from reports.agreement import chance
 from reports.captions import caption, counts, heading, notes
 from reports.figures import FIGURES, Drawn
 from reports.figures.processes import drawing
@@ -149,7 +148,6 @@ class _Writer:
         self.environment.globals |= {
             "best": findings_words.best,
             "cause_in_words": cause,
-            "chance": chance,
             "heading": heading,
             "histogram": histogram,
             "findings": self.findings,

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.records import published
 from reports.coverage import Coverage, coverage, markdown, text, totals
 from reports.page.book import Book
+from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table, on_own_files
 
 PER_PAPER = {"cinquin2024": 477, "dirichlet2022": 1140, "pequignot2020": 294, "rudner2021": 32, "rudner2022": 91}
@@ -46,7 +47,9 @@ def test_cells_are_counted_by_their_verdict(write: Callable[..., Path]) -> None:
     })  # fmt: skip
     found = row_of(coverage(results, FakeSuite(TABLE)), "rudner2022", "1")
     assert found == Coverage("rudner2022", "1", 48, recorded=2, partial=0, reproduced=1, differing=1, undecided=0)
-    words = "rudner2022: 1 of 2 tested cells differ, about 0 would by chance. all papers: 1 of 2"
+    words = "1 of 2 tested cells differ, about 0 would by chance"
+    assert Book(FakeSuite(TABLE), Records(results)).chances == {"rudner2022": words}
+    words = f"rudner2022: {words}. all papers: {words}."
     assert words in markdown([found]) and words in " ".join(text([found]).split()), "papers without a test are left out"
     write("MAP", "fashion_mnist", {("", "accuracy"): [0.9170, 0.9175, 0.9172]})
     next(results.rglob("*.json")).unlink()
