@@ -1,8 +1,8 @@
 """Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
 
 What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "exit", "nan",
-"die", "partial", "see" (which GPU), "wait" (until a file called go appears in the state folder), "save" (until it is
-asked to stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
+"die", "partial", "wait" (until a file called go appears in the state folder), "see" (which GPU, then wait), "save"
+(until it is asked to stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
     while todo["do"] == "hog":
         taken.append(b"x" * 2**24)
         time.sleep(0.02)
-    while todo["do"] == "wait" and not (Path(state) / "go").exists():
+    while todo["do"] in ("see", "wait") and not (Path(state) / "go").exists():
         report(0.6, "waiting")
         time.sleep(0.02)
     time.sleep(todo.get("seconds", 0))

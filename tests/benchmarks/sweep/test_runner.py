@@ -43,6 +43,10 @@ def trained(tmp_path: Path) -> list[str]:
     return (tmp_path / "state" / "trained").read_text().splitlines()
 
 
+def processes(tmp_path: Path) -> set[str]:
+    return {line.rsplit(" ", 1)[1] for line in trained(tmp_path)}
+
+
 def numbers(tmp_path: Path) -> dict[str, str]:
     """Every record but for its provenance."""
     kept = ("schema", "key", "config", "metrics", "curves")
@@ -148,13 +152,13 @@ def until(condition) -> None:
 
 
 def test_two_sweeps_at_once_share_the_work(tmp_path):
-    both = [command(tmp_path, "run", "fake-slow", "--workers", "1") for _ in range(2)]
+    both = [command(tmp_path, "run", "fake-wait", "fake-slow", "--workers", "1") for _ in range(2)]
+    until(lambda: (tmp_path / "state" / "trained").exists() and len(processes(tmp_path)) == 2)
+    (tmp_path / "state" / "go").touch()
     told = [process.communicate(timeout=120)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], told
-    lines = trained(tmp_path)
-    assert len(lines) == len({line.rsplit(" ", 1)[0] for line in lines}) == 12, "a run was trained twice"
-    assert len({line.rsplit(" ", 1)[1] for line in lines}) == 2, "one sweep did all the work"
-    assert len(numbers(tmp_path)) == 12
+    assert len(trained(tmp_path)) == len(numbers(tmp_path)) == 16, "a run was trained twice"
+    assert len(processes(tmp_path)) == 2
 
 
 def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkeypatch):
