@@ -342,12 +342,8 @@ def test_every_worker_sees_a_gpu_of_its_own(folders, monkeypatch):
     todo = groups([fakes.config(seed, do="see") for seed in range(24)], folders)
     workers = Workers(devices=[f"GPU-{i}" for i in range(8)])
     assert workers.count == 8
-
-    def begin_together(group, fraction, text):
-        if len(list(folders[1].glob("device-*"))) == 8:
-            (folders[1] / "go").touch()
-
-    assert len(list(workers.outcomes(todo, begin_together))) == 24
+    go_together = lambda *_: len(list(folders[1].glob("device-*"))) == 8 and (folders[1] / "go").touch()
+    assert len(list(workers.outcomes(todo, go_together))) == 24
     lines = [line.split() for line in (folders[1] / "trained").read_text().splitlines()]
     seen = {pid: (folders[1] / f"device-{pid}").read_text() for *_, pid in lines}
     assert sorted(seen.values()) == [f"GPU-{i}" for i in range(8)], "one process on each"
