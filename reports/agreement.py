@@ -112,11 +112,9 @@ class Comparison:
         """Degrees of freedom from our error, the published one, and a number of our runs."""
         if self.assumed:
             return count - 1
-        runs = self.published.n_runs
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (own / np.hypot(own, other)) ** 2  # of the variance; powers of the errors themselves may overflow
-            rest = (1 - share) ** 2 / (runs - 1) if runs and runs > 1 else 0.0
-            return np.float64(1) / (share**2 / (count - 1) + rest)
+            share = (own / np.hypot(own, other)) ** 2  # powers of the errors themselves may overflow
+            return _satterthwaite(share, count, self.published.n_runs)
 
     @cached_property
     def t(self) -> float:
@@ -210,9 +208,16 @@ def level_of_few(scatter: float, ours: int, theirs: int, nominal: float = LEVEL)
     share = scipy.special.betaincinv(a / 2, b / 2, (np.arange(SHARES) + 0.5) / SHARES)
     variances = np.array([1 / ours, scatter**2 / theirs])
     own, other = np.stack((share / a, (1 - share) / b)) * (variances / variances.sum())[:, None]
-    freedom = (own + other) ** 2 / (own**2 / a + other**2 / b)
+    freedom = _satterthwaite(own / (own + other), ours, theirs)
     bound = _quantile(freedom, nominal) * np.sqrt((a + b) * (own + other))
     return float(np.mean(2 * scipy.special.stdtr(a + b, -bound)))
+
+
+def _satterthwaite(share: Any, ours: Any, theirs: int | None) -> Any:
+    """Degrees of freedom of a difference of means, by our share of its variance and both numbers of runs; a published
+    error of one run or an unknown number counts as exact."""
+    rest = (1 - share) ** 2 / (theirs - 1) if theirs and theirs > 1 else 0.0
+    return np.float64(1) / (share**2 / (ours - 1) + rest)
 
 
 def _quantile(freedom: Any, nominal: float = LEVEL) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -164,14 +165,13 @@ class Book:
     @cached_property
     def chances(self) -> dict[str, str]:
         """How many tested cells of every paper differ, and how many would by chance, in words."""
-        tested: dict[str, list[str]] = {}
+        counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for picture in self.pictures:
-            found = [square.status for square in picture.squares if square.status in TESTED]
-            tested.setdefault(picture.paper, []).extend(found)
+            counts[picture.paper].update(square.status for square in picture.squares)
         return {
-            paper: chance(sum(status in ("differs", "shown") for status in found), len(found))
-            for paper, found in tested.items()
-            if found
+            paper: chance(found["differs"] + found["shown"], tested)
+            for paper, found in counts.items()
+            if (tested := sum(found[status] for status in TESTED))
         }
 
     def _picture(self, paper: str, number: str) -> Picture:

@@ -340,10 +340,9 @@ def test_stopping_lets_workers_save_and_ends_those_that_do_not(folders):
 def test_every_worker_sees_a_gpu_of_its_own(folders, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "kept")
     todo = groups([fakes.config(seed, do="see") for seed in range(24)], folders)
-    workers = Workers(devices=[f"GPU-{i}" for i in range(8)])
+    workers, go = Workers(devices=[f"GPU-{i}" for i in range(8)]), folders[1] / "go"
     assert workers.count == 8
-    go_together = lambda *_: len(list(folders[1].glob("device-*"))) == 8 and (folders[1] / "go").touch()
-    assert len(list(workers.outcomes(todo, go_together))) == 24
+    assert len(list(workers.outcomes(todo, lambda *_: len([*go.parent.glob("device-*")]) == 8 and go.touch()))) == 24
     lines = [line.split() for line in (folders[1] / "trained").read_text().splitlines()]
     seen = {pid: (folders[1] / f"device-{pid}").read_text() for *_, pid in lines}
     assert sorted(seen.values()) == [f"GPU-{i}" for i in range(8)], "one process on each"
