@@ -177,6 +177,15 @@ TABLES = (
         gpu=("paper",),
     ),
     Table(
+        f"{PAPER}-2-nll",
+        "CIFAR-10: negative log-likelihood of the runs of table 2, of which the paper speaks without numbers",
+        tuple(row for row in ROWS if row.method),
+        (column(DATASET, "nll", "NLL"),),
+        recipe,
+        reductions=REDUCTIONS,
+        gpu=("paper",),
+    ),
+    Table(
         "cifar10-fsvi",
         "CIFAR-10: FSVI by the number of its context points",
         tuple(Row(f"FSVI (monochrome), {points} points", None, "FSVI", points) for points in POINTS),
