@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -135,6 +135,8 @@ class GaussianFit(Fit):
 
     def _validated(self, curvature: Tensors, family: Parameters, likelihood: Params, fitting: FitData) -> float:
         """Return the first precision of the grid with the lowest loss. Raises FitFailed if no loss is a number."""
+        if self.posterior.head:
+            curvature, family, fitting = _of_last_layer(curvature, family, fitting)
         ends, losses = (math.log(self.low), math.log(self.high)), {}
         for step in range(self.steps):
             precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
@@ -263,6 +265,20 @@ class SubnetworkLaplace(GaussianFit):
 def _of(values: Parameters, r: int) -> Tensors:
     """Return the values of replica r, without the axis of replicas."""
     return {name: value[r] for name, value in values.items()}
+
+
+def _of_last_layer(curvature: Tensors, family: Parameters, fitting: FitData) -> tuple[Tensors, Parameters, FitData]:
+    """Return the last layer as a network of its own on the features of the validation subset, which no precision
+    changes; its weights' curvature; and its trained weights."""
+    network, device = fitting.network, fitting.held.device
+    kept = {name: family[name].unsqueeze(1) for name in (*network.shapes, *network.buffers)}
+    pairs = fitting.batches(rows_at_once(network, 1, device), validation=True)
+    features, targets = zip(*((network.features(kept, x).squeeze(1), y) for x, y in pairs))
+    head = Network([network.head], (network.head.inputs,)).in_precision("bfloat16" if network.reduced else "float32")
+    validation = torch.cat(features, 1), torch.cat(targets, 1)
+    own = {name: family[name] for name in head.shapes}
+    index = torch.arange(head.n_parameters, device=device)
+    return curvature | {"index": index}, own, replace(fitting, network=head, validation=validation, pixels=None)
 
 
 def _log_predictive(

@@ -16,6 +16,7 @@ from fvi_core.fits.dense import Dense
 from fvi_core.fits.laplace import HIGH, LOW, best, evidence, slope
 from fvi_core.fits.posterior import CURVATURE
 from fvi_core.fitting import FitFailed
+from fvi_core.networks import Network
 from fvi_core.registry import FITS
 from tests.fvi_core import small
 from tests.fvi_core.fits.cases import DELTA, KINDS, STD, curvature_of, fitted, ggn, model, parameters, training_data
@@ -143,14 +144,15 @@ def test_the_trained_precision_is_not_guessed(changed):
 @pytest.mark.parametrize("criterion", ["predictive", "expected"])
 @pytest.mark.parametrize("predictive", ["glm", "probit", "weights"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterion):
+@pytest.mark.parametrize("structure", ["kronecker", "last_layer"])
+def test_validation_takes_the_lowest_loss_of_the_grid(structure, kind, predictive, criterion):
     if (kind, predictive) == ("mlp", "probit"):
         pytest.skip("for classes")
     grid = {"low": 0.01, "high": 1000.0, "steps": 6, "samples": 15, "criterion": criterion}
     x, y = (each[None] for each in training_data(kind, validation=True).validation[0])
     losses = {}
     for precision in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
-        made, family, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision=precision))
+        made, family, own = fitted(kind, spec(structure=structure, predictive=predictive, precision=precision))
         if kind == "mlp" and predictive == "glm":
             mean, variance = made.fit.marginals(made.network, made.family, family, own, x)
             if criterion == "expected":
@@ -162,8 +164,26 @@ def test_validation_takes_the_lowest_loss_of_the_grid(kind, predictive, criterio
             log = made.likelihood.log_prob(made.likelihood.init(1, torch.float64), f, y)
             log = log.mean(1) if criterion == "expected" else log.logsumexp(1) - math.log(f.shape[1])
         losses[precision] = -float(log.mean())
-    _, _, own = fitted(kind, spec(structure="kronecker", predictive=predictive, precision="validation", **grid))
+    _, _, own = fitted(kind, spec(structure=structure, predictive=predictive, precision="validation", **grid))
     assert math.isclose(own["prior_precision"], min(losses, key=losses.get), rel_tol=1e-9), losses
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_of_the_validation_subset_are_computed_once(kind, monkeypatch):
+    """Of the last layer: no prior precision changes the layers before it."""
+    start, passes = Network._start, []
+
+    def counted(self, whole, at, x, ride):
+        passes.append((len(self.layers), x.shape[1]))
+        return start(self, whole, at, x, ride)
+
+    monkeypatch.setattr(Network, "_start", counted)
+    made = model(kind, spec(structure="last_layer", precision="validation", steps=5))
+    train = training_data(kind, validation=True)
+    made.after_training(parameters(made), train, small.streams(1))
+    size = len(train.validation[0][0])
+    assert size != train.x.shape[1], "else a pass at the training data is counted too"
+    assert passes.count((len(made.network.layers), size)) == 1
 
 
 def test_validation_counts_the_noise():
