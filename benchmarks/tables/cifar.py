@@ -178,7 +178,7 @@ TABLES = (
     ),
     Table(
         f"{PAPER}-2-nll",
-        "CIFAR-10: negative log-likelihood of the runs of table 2, of which the paper speaks without numbers",
+        "CIFAR-10: negative log-likelihood, which the paper does not print, of the runs of table 2",
         tuple(row for row in ROWS if row.method),
         (column(DATASET, "nll", "NLL"),),
         recipe,

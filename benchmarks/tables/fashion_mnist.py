@@ -152,7 +152,7 @@ TABLES = (
     ),
     Table(
         f"{PAPER}-1-nll",
-        "FashionMNIST: negative log-likelihood of the runs of table 1, of which the paper speaks without numbers",
+        "FashionMNIST: negative log-likelihood, which the paper does not print, of the runs of table 1",
         tuple(row for row in ROWS if row.method),
         (column("fashion_mnist", "nll", "NLL"),),
         recipe,
