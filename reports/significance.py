@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -30,7 +30,7 @@ RULE = (
     "Bold: the rows that are not significantly worse than any other, in columns where some row is: t-tests of all "
     "pairs, paired over shared seeds and splits, corrected for overlapping splits (Nadeau and Bengio) and for their "
     f"number (Holm), level {ALPHA}. A row that shares fewer than two runs with every other is not tested and not "
-    "marked."
+    "marked. Nor is one behind another where their test could have missed half of the range of the column's means."
 )
 
 Runs = Mapping[tuple[int, int], float]
@@ -67,6 +67,12 @@ class Paired:
         counts = range(2, MOST + 1) if self.gap else range(0)
         place = bisect_left(counts, True, key=lambda n: self._p(n) <= level)
         return counts[place] if place < len(counts) else None
+
+    def missed(self, level: float) -> float:
+        """Return the largest difference at this scatter that the test at a level does not find."""
+        if self.spread:
+            return float(scipy.special.stdtrit(self.n - 1, 1 - level / 2)) * self.error
+        return 0.0 if replace(self, gap=1.0).p <= level else math.inf
 
     def _p(self, n: int) -> float:
         if self.spread:
@@ -116,10 +122,12 @@ def holm(p_values: Sequence[float]) -> list[bool]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Test of one pair of rows of a column; apart: whether it rejects that they are equal, after Holm's correction."""
+    """Test of one pair of rows of a column; apart: whether it rejects that they are equal, after Holm's correction;
+    vague: whether it does not, and could have missed half of the range of the column's means."""
 
     paired: Paired
     apart: bool
+    vague: bool
 
 
 def pairwise(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> dict[tuple[int, int], Pair]:
@@ -135,17 +143,25 @@ def pairwise(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> di
         if not math.isnan((found := compare(column[i], column[j], overlap)).p)
     }
     rejected = holm([found.p for found in pairs.values()])
-    return {pair: Pair(found, apart) for (pair, found), apart in zip(pairs.items(), rejected, strict=True)}
+    means = [math.fsum(column[index].values()) / len(column[index]) for index in present]
+    half, level = (max(means) - min(means)) / 2 if means else 0.0, ALPHA / max(rejected.count(False), 1)
+    return {
+        pair: Pair(found, apart, not apart and found.missed(level) > half)
+        for (pair, found), apart in zip(pairs.items(), rejected, strict=True)
+    }
 
 
 def worse(rows: int, found: Mapping[tuple[int, int], Pair], direction: int) -> list[bool | None]:
-    """Return for every row of a column whether it is significantly worse than another; None for one in no test."""
+    """Return for every row of a column whether it is significantly worse than another; None for one in no test, or
+    behind another by a vague one."""
     told: list[bool | None] = [None] * rows
     for index in {index for pair in found for index in pair}:
         told[index] = False
-    for (first, second), test in found.items():
-        if test.apart:
-            told[second if direction * test.paired.gap > 0 else first] = True
+    behind = {pair: pair[direction * test.paired.gap > 0] for pair, test in found.items() if test.paired.gap}
+    for pair, index in behind.items():
+        told[index] = None if found[pair].vague else told[index]
+    for pair, index in behind.items():
+        told[index] = found[pair].apart or told[index]
     return told
 
 

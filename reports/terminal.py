@@ -66,7 +66,7 @@ def filled(parts: Sequence[str], width: int) -> list[str]:
 def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     """Return the lines below the table: a sentence, verdicts, footnotes on its cells."""
     values, usual = any(cell.values for cell in result.flat), usual_n(result)
-    bold = "; *: not told apart from the best" if any(cell.bold for cell in result.flat) else ""
+    bold = "; *: the best, or not told apart from it" if any(cell.bold for cell in result.flat) else ""
     n = f"{usual} runs" if usual else "runs"
     others = any(cell.values and not cell.n == cell.expected == usual for cell in result.flat)
     n += " (found/expected in brackets)" * others

@@ -169,7 +169,7 @@ def result_line(result: TableResult) -> str:
     """Name the best rows, or those not significantly worse, and in how many columns; empty where no rows differ."""
     columns, rows = best(result)
     where = "the one column" if columns == 1 else f"the {columns} columns"
-    shown = ", ".join(f"{label} in {count}" for label, count in rows)
+    shown = ", ".join(label if columns == 1 else f"{label} in {count}" for label, count in rows)
     return f"Not significantly worse than any other row, in {where} where rows are told apart: {shown}." if rows else ""
 
 

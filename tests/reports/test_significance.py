@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,8 +81,27 @@ def test_the_best_and_its_equals_are_bold() -> None:
 
 def test_rows_that_are_not_told_apart_are_tested_and_not_bold() -> None:
     column = [runs(A), runs([3.2, 2.8, 3.3, 3.15]), {}]
-    assert told(column, -1) == [False, False, None]
+    assert sorted(told(column, -1), key=str) == [False, None, None], "the one behind could be any"
     assert bold(told(column, -1)) == [False, False, False]
+
+
+def test_a_row_whose_test_could_have_missed_half_of_the_range_is_not_marked() -> None:
+    """Four runs that are alike can tell a row from the worst; two runs that scatter cannot."""
+    best, worst = runs([1.0, 1.01, 0.99, 1.0]), runs([2.0, 2.01, 1.98, 2.02])
+    near, few = runs([1.005, 1.0, 1.01, 0.99]), runs([1.9, 1.96])
+    assert told([best, near, worst], -1) == [False, False, True]
+    assert told([best, near, few, worst], -1) == [False, False, None, True]
+    assert bold(told([best, near, few, worst], -1)) == [True, True, False, False]
+    assert told([few, worst], 1) == [None, False], "the best by its mean stays"
+
+
+def test_the_largest_missed_difference_by_hand() -> None:
+    found = compare(runs([1.0, 2.0, 4.0]), runs([0.0, 0.0, 0.0]))
+    assert math.isclose(found.missed(0.05), stats.t.ppf(0.975, 2) * stats.sem([1, 2, 4]))
+    assert replace(found, gap=found.missed(0.01) * 1.001).p < 0.01 < replace(found, gap=found.missed(0.01) * 0.999).p
+    same = compare(runs([1.0] * 6), runs([1.0] * 6), constant=False)
+    assert same.missed(0.04) == 0 and same.missed(0.03) == math.inf, "a sign test of six runs: p = 1/32"
+    assert replace(same, constant=True).missed(1e-9) == 0
 
 
 def test_means_over_other_splits_do_not_count() -> None:
