@@ -28,7 +28,7 @@ import numpy as np
 import scipy  # scipy.special, slow to load, is loaded at its first use
 
 from benchmarks.records.published import Published
-from reports.significance import MOST
+from reports.significance import MOST, quantile
 
 LEVEL = 0.05
 RULE = (
@@ -133,7 +133,7 @@ class Comparison:
     @cached_property
     def width(self) -> float:
         """Largest distance from ours at which a published number would still agree."""
-        return float(_quantile(self.freedom) * self.error) + self.published.half_unit
+        return float(quantile(self.freedom) * self.error) + self.published.half_unit
 
     @property
     def agrees(self) -> bool:
@@ -178,7 +178,7 @@ class Comparison:
         errors = own * np.sqrt(len(self.values) / counts)
         unknown = self.assumed and not self.published.n_runs
         others = errors * self.scatter if unknown else np.full_like(errors, other)
-        quantiles = _quantile(self._freedom(errors, others, counts))
+        quantiles = quantile(self._freedom(errors, others, counts))
         enough = quantiles * np.hypot(errors, others) + self.published.half_unit <= self.limit
         return int(counts[enough.argmax()]) if enough.any() else None
 
@@ -192,7 +192,7 @@ def level(scatter: float, taken: float, runs: int) -> float:
     """Return the chance that equal means differ in the test, for runs that scatter ``scatter`` times as much as ours
     and are assumed to scatter ``taken`` times as much, with so many runs on either side: P(|T| > q sqrt((1 + taken²) /
     (1 + scatter²))) for Student's T with runs - 1 degrees of freedom and its quantile q."""
-    bound = _quantile(runs - 1) * math.sqrt((1 + taken**2) / (1 + scatter**2))
+    bound = quantile(runs - 1) * math.sqrt((1 + taken**2) / (1 + scatter**2))
     return float(2 * scipy.special.stdtr(runs - 1, -bound))
 
 
@@ -209,7 +209,7 @@ def level_of_few(scatter: float, ours: int, theirs: int, nominal: float = LEVEL)
     variances = np.array([1 / ours, scatter**2 / theirs])
     own, other = np.stack((share / a, (1 - share) / b)) * (variances / variances.sum())[:, None]
     freedom = _satterthwaite(own / (own + other), ours, theirs)
-    bound = _quantile(freedom, nominal) * np.sqrt((a + b) * (own + other))
+    bound = quantile(freedom, nominal) * np.sqrt((a + b) * (own + other))
     return float(np.mean(2 * scipy.special.stdtr(a + b, -bound)))
 
 
@@ -218,12 +218,6 @@ def _satterthwaite(share: Any, ours: Any, theirs: int | None) -> Any:
     error of one run or an unknown number counts as exact."""
     rest = (1 - share) ** 2 / (theirs - 1) if theirs and theirs > 1 else 0.0
     return np.float64(1) / (share**2 / (ours - 1) + rest)
-
-
-def _quantile(freedom: Any, nominal: float = LEVEL) -> Any:
-    """Two-sided quantile of Student's t distribution at a level; the normal one for infinite freedom."""
-    normal = scipy.special.ndtri(1 - nominal / 2)
-    return np.where(np.isfinite(freedom), scipy.special.stdtrit(freedom, 1 - nominal / 2), normal)
 
 
 def range_of(means: Sequence[float]) -> float | None:

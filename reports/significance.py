@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import scipy  # scipy.special, slow to load, is loaded at its first use
@@ -71,7 +72,7 @@ class Paired:
     def missed(self, level: float) -> float:
         """Return the largest difference at this scatter that the test at a level does not find."""
         if self.spread:
-            return float(scipy.special.stdtrit(self.n - 1, 1 - level / 2)) * self.error
+            return float(quantile(self.n - 1, level)) * self.error
         return 0.0 if replace(self, gap=1.0).p <= level else math.inf
 
     def _p(self, n: int) -> float:
@@ -83,6 +84,12 @@ class Paired:
 
     def _error(self, n: int) -> float:
         return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan
+
+
+def quantile(freedom: Any, level: float = ALPHA) -> Any:
+    """Return the two-sided quantile of Student's t distribution at a level; the normal one for infinite freedom."""
+    normal = scipy.special.ndtri(1 - level / 2)
+    return np.where(np.isfinite(freedom), scipy.special.stdtrit(freedom, 1 - level / 2), normal)
 
 
 def compare(
@@ -154,15 +161,11 @@ def pairwise(column: Sequence[Runs], direction: int, overlap: float = 0.0) -> di
 def worse(rows: int, found: Mapping[tuple[int, int], Pair], direction: int) -> list[bool | None]:
     """Return for every row of a column whether it is significantly worse than another; None for one in no test, or
     behind another by a vague one."""
-    told: list[bool | None] = [None] * rows
-    for index in {index for pair in found for index in pair}:
-        told[index] = False
     behind = {pair: pair[direction * test.paired.gap > 0] for pair, test in found.items() if test.paired.gap}
-    for pair, index in behind.items():
-        told[index] = None if found[pair].vague else told[index]
-    for pair, index in behind.items():
-        told[index] = found[pair].apart or told[index]
-    return told
+    beaten = {index for pair, index in behind.items() if found[pair].apart}
+    vague = {index for pair, index in behind.items() if found[pair].vague}
+    tested = {index for pair in found for index in pair} - vague | beaten
+    return [index in beaten if index in tested else None for index in range(rows)]
 
 
 def bold(rows: Sequence[bool | None]) -> list[bool]:

@@ -23,7 +23,7 @@ from benchmarks.records.provenance import ROOT
 from tests.benchmarks import fakes
 from tests.benchmarks.sweep import killing
 
-AT_RANDOM, AT_A_TOUCH, OF_A_GROUP = 110, 84, 6  # the last one starts Python anew for every kill
+AT_RANDOM, AT_A_TOUCH, OF_A_GROUP = 110, 78, 12  # the last one starts Python anew for every kill
 LONG = 120.0  # seconds after which a sweep hangs
 VARYING = ("evaluated", "started", "finished", "seconds", "fit_seconds", "evaluate_seconds", "busy", "resumed", "stack")
 TIMES = ("training_seconds",)

@@ -170,7 +170,7 @@ def test_validation_takes_the_lowest_loss_of_the_grid(structure, kind, predictiv
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_of_the_validation_subset_are_computed_once(kind, monkeypatch):
-    """Of the last layer: no prior precision changes the layers before it."""
+    """The layers before the last run once, since no prior precision changes them."""
     start, passes = Network._start, []
 
     def counted(self, whole, at, x, ride):
