@@ -155,6 +155,7 @@ $(READY): pyproject.toml constraints.txt
 	echo "Python 3.11 or later is needed to make $(VENV), found $$("$$INTERPRETER" --version 2>&1);" \
 	     "name another interpreter: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo 'Making $(VENV) (once; a few GB of packages)'
+	@[ ! -L $(VENV) ] || rm $(VENV)  # the environment of another checkout stays as it is
 	@"$$INTERPRETER" -m venv --clear $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	@$(VENV)/bin/uv pip install --quiet -p $(VENV)/bin/python -c constraints.txt $(compiled) -e '.[suite,check,docs,test]'

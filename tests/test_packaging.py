@@ -147,6 +147,17 @@ def test_an_unsuitable_interpreter_is_named(checkout: Path, interpreter: str) ->
     assert ("3.9.2" if interpreter == "old" else "./absent") in refused.stderr
 
 
+def test_the_environment_of_another_checkout_is_not_emptied(checkout: Path, tmp_path: Path) -> None:
+    shared = (checkout / ".venv").rename(tmp_path / "of another")
+    (checkout / ".venv").symlink_to(shared)
+    os.utime(shared / ".ready", (0, 0))
+    stub = checkout / "interpreter"
+    stub.write_text('#!/bin/sh\n[ "$1" = -c ] || exit 3\n')
+    stub.chmod(0o755)
+    assert make("status", f"PYTHON={stub}", cwd=checkout).returncode
+    assert (shared / "bin" / "python").is_file() and not (checkout / ".venv").exists()
+
+
 def test_constraints_pin_every_direct_dependency_within_its_range() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
