@@ -39,7 +39,8 @@ class Ranking:
 
 
 def rankings(sheet: Sheet) -> list[Ranking]:
-    """Return one ranking for every metric of a sheet with a better side and at least two rows."""
+    """Return one ranking for every metric of a sheet with a better side, at least two rows and at least two columns:
+    ranks in a single one only sort it."""
     metrics = dict.fromkeys(column.cell.metric for column in sheet.table.columns)
     asked = [m for m in metrics if direction(m) and m not in COSTS and not m.startswith(RANK)]
     return [found for metric in asked if (found := _ranking(sheet, metric)) is not None]
@@ -53,7 +54,8 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
     means = np.array([[cell.mean for cell in row] for row in sheet.result.cells])
     whole = {dataset: np.isfinite(means[:, js]).all(1) for dataset, js in columns.items()}
     rows, datasets = _complete(np.array(list(whole.values())), list(columns))
-    if len(rows) < 2:
+    count = sum(len(columns[dataset]) for dataset in datasets)
+    if len(rows) < 2 or count < 2:
         return None
     sign = direction(metric)
     blocks = np.array([_ranks(-sign * means[np.ix_(rows, columns[dataset])]).mean(1) for dataset in datasets])
@@ -68,7 +70,7 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
         name(metric),
         ranks,
         tuple(datasets),
-        sum(len(columns[dataset]) for dataset in datasets),
+        count,
         tuple(others),
         **found,
     )

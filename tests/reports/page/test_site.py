@@ -295,6 +295,17 @@ def test_rows_that_are_equal_everywhere_are_not_tested(write: Callable[..., Path
     assert {rank for _, rank in found.ranks} == {2.0} and found.p is None and not found.diagram
 
 
+@pytest.mark.parametrize("datasets, count", [(("boston",), 0), (("boston", "energy"), 1)])
+def test_ranks_in_a_single_column_are_not_shown(
+    datasets: tuple[str, ...], count: int, write: Callable[..., Path]
+) -> None:
+    for method in ("MC Dropout", "Ensemble"):
+        for dataset in datasets:
+            folder = write(method, dataset, {("", "rmse"): [2.0, 3.0]})
+    (sheet,) = [s for s in Book(SmallSuite(table()), Records(folder)).flat if s.protocol == "paper"]
+    assert len(rankings(sheet)) == count
+
+
 def test_a_module_becomes_a_plain_script() -> None:
     assert "window.DataTable=b;" in assets.classic("var b=1;export{a as Other,b as default};")
     with pytest.raises(Exception, match="no default export"):
