@@ -254,4 +254,5 @@ def _check(model: Model) -> None:
         )
     other = [layer for layer in model.network.parametrised if not isinstance(layer, Linear | Conv2d | BatchNorm)]
     if other:
-        raise NotSupported(f"training 'vogn' needs linear and convolutional layers, found {type(other[0]).__name__}")
+        found = getattr(other[0], "described", type(other[0]).__name__)
+        raise NotSupported(f"training 'vogn' needs linear and convolutional layers, and {found} is none")

@@ -18,6 +18,39 @@ MEAN, RHO = "factor_mean/", "factor_rho/"
 SIDES = ("inputs", "outputs")
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """Layers between factors ``[R, draws, size, channels]`` of their inputs and outputs, by layer: each function has
+    one member's if ``whole``, else its points are distributed over the members."""
+
+    factors: dict[str, list[Tensor]]
+    size: int
+    whole: bool
+
+    @property
+    def samples(self) -> int:
+        """Number of functions that the factors make of one set of weights."""
+        shape = next(iter(self.factors.values()))[0].shape
+        return shape[1] * shape[2] if self.whole else shape[1]
+
+    def _of_points(self, factor: Tensor, a: Tensor) -> Tensor:
+        """Each point's factor, ``[R, S, N or 1, channels]`` with as many axes after it as a has."""
+        points = torch.arange(a.shape[2], device=a.device)
+        members = points * self.size // len(points)
+        factor = factor.flatten(1, 2).unsqueeze(2) if self.whole else factor[:, :, members]
+        return factor[(..., *[None] * (a.dim() - factor.dim()))]
+
+    def __call__(self, layer: ParametricLayer, weights: Parameters, a: Tensor) -> Tensor:
+        if layer.name not in self.factors:
+            return layer(weights, a)
+        inputs, outputs = self.factors[layer.name]
+        bias = weights.get(f"{layer.name}.bias")
+        plain = weights if bias is None else weights | {f"{layer.name}.bias": torch.zeros_like(bias)}
+        z = layer(plain, a * self._of_points(inputs, a))
+        z = z * self._of_points(outputs, z)
+        return z if bias is None else layer.shifted(z, bias)
+
+
 @FAMILIES.register("rank1")
 @dataclass(frozen=True)
 class Rank1(Family):
@@ -47,10 +80,10 @@ class Rank1(Family):
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters, scaled = network.init(streams), self.scaled(network)
-        if not scaled:
-            raise NotSupported(
-                f"family {self.name!r}: no linear or convolutional layer has factors with layers {self.layers!r}"
-            )
+        plain = [layer for layer in random_layers(network, self.layers) if isinstance(layer, Opaque) and layer.plain]
+        if plain or not scaled:
+            found = f"; {plain[0].described} could have none" if plain else ""
+            raise NotSupported(f"family {self.name!r} needs linear and convolutional layers with factors{found}")
         for layer in scaled:
             for side in SIDES:
                 shape = (len(streams), self.size, getattr(layer, side))
@@ -94,23 +127,8 @@ class Rank1(Family):
         factors = self.factors(network, parameters, samples // self.size if whole else samples, streams)
         weights = {name: parameters[name].unsqueeze(1) for name in network.shapes} | buffers_of(parameters)
 
-        def of_points(factor: Tensor, a: Tensor) -> Tensor:
-            """Each point's factor, ``[R, S, N or 1, channels]`` with as many axes after it as a has."""
-            points = torch.arange(a.shape[2], device=a.device)
-            factor = factor.flatten(1, 2).unsqueeze(2) if whole else factor[:, :, points * self.size // len(points)]
-            return factor[(..., *[None] * (a.dim() - factor.dim()))]
-
-        def apply(layer: ParametricLayer, weights: Parameters, a: Tensor) -> Tensor:
-            if layer.name not in factors:
-                return layer(weights, a)
-            inputs, outputs = factors[layer.name]
-            bias = weights.get(f"{layer.name}.bias")
-            plain = weights if bias is None else weights | {f"{layer.name}.bias": torch.zeros_like(bias)}
-            z = layer(plain, a * of_points(inputs, a))
-            z = z * of_points(outputs, z)
-            return z if bias is None else layer.shifted(z, bias)
-
-        return lambda x: network(weights, x, apply=apply)
+        scaled = Scaled(factors, self.size, whole)
+        return lambda x: network(weights, x, apply=scaled)
 
     def weight_kl(
         self, network: Network, parameters: Parameters, mean: float, variance: float, functions: Functions | None

@@ -199,6 +199,7 @@ class ModuleNetwork(Network):
         # Samples of the head alone share the body's features.
         own = self.shapes if ride.dropout is not None else self.shapes.keys() - self.head.shapes.keys()
         samples = max((parameters[name].shape[1] for name in own if name in parameters), default=1)
+        samples = samples if ride.apply is None else max(samples, ride.apply.samples)
         lead = len(a), samples
         if self.convolutional and math.prod(lead) > 1 and ride == Pass(seen=ride.seen):
             phi = self._one_by_one(layers[0], parameters, a, lead, ride)

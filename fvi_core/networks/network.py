@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -34,7 +34,16 @@ from fvi_core.networks.stand_in import Body
 from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
 
-Apply = Callable[[ParametricLayer, Parameters, Tensor], Tensor]
+
+class Apply(Protocol):
+    """What replaces a layer with parameters in a pass, and makes so many functions of one set of them."""
+
+    @property
+    def samples(self) -> int: ...
+
+    def __call__(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, /) -> Tensor: ...
+
+
 HEAD = "head"
 MOMENTUM = 0.1
 """Share of the newest batch in running statistics (PyTorch's default; 1 minus the decay .9 of rudner2022's code)."""

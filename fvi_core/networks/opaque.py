@@ -52,6 +52,17 @@ class Opaque(PlacesLayer):
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
 
+    @property
+    def plain(self) -> bool:
+        """Whether the module is a linear or convolutional layer, of a form that no layer of this package has."""
+        return isinstance(self.module, nn.Linear | nn.Conv2d)
+
+    @property
+    def described(self) -> str:
+        """Name and type of the module, for messages."""
+        form = " (without a bias, frozen, or of another form)" if self.plain else ""
+        return f"submodule {self.name!r}, {type(self.module).__name__}{form},"
+
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {self._full(key): shape for key, shape in self.own.items()}  # looked at in each call

@@ -2,17 +2,19 @@
 
 import pytest
 import torch
+from torch import nn
 
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import catalogue
+from fvi_core.random import Streams
 from tests.fvi_core.networks.modules import KINDS
 
 REFUSED = {
     "GP": "needs Gaussian noise, which likelihood 'categorical' has not",
     "DUQ": "inputs are whole numbers",
-    **dict.fromkeys(("Rank1", "Rank1 Ensemble", "Rank1 fVI"), "no linear or convolutional layer has factors"),
-    "VOGN": "needs linear and convolutional layers, found Opaque",
+    **dict.fromkeys(("Rank1", "Rank1 Ensemble", "Rank1 fVI"), "needs linear and convolutional layers with factors"),
+    "VOGN": "needs linear and convolutional layers, and submodule .*Embedding, is none",
 }
 OPTIONS = {
     "FBNN": {"samples": 4},
@@ -42,3 +44,35 @@ def test_a_method_trains_and_predicts_or_says_why_not(method):
     found = fvi.fit(make, (x, y), method, **options).predict(x, samples=4)
     assert found.values.shape[1:] == (12, 3) and torch.isfinite(found.values).all()
     torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(12))
+
+
+class Skip(nn.Module):
+    """The head sees the inputs again, joined or added."""
+
+    def __init__(self, joined: bool) -> None:
+        super().__init__()
+        self.joined, self.a, self.fc = joined, nn.Linear(3, 3), nn.Linear(6 if joined else 3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.relu(self.a(x))
+        return self.fc(torch.cat([h, x], -1) if self.joined else h + x)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_members_of_a_rank1_network_with_a_skip_are_modules_with_scaled_weights(joined):
+    x, y = torch.randn(12, 3), torch.arange(12) % 3
+    fitted = fvi.fit(Skip(joined), (x, y), "Rank1", epochs=1, progress=False)
+    assert fitted.predict(x, samples=4).values.shape == (4, 12, 3)
+    network, family, parameters = fitted.model.network, fitted.model.family, fitted.parameters
+    drawn = family.weights(network, parameters, 4, Streams([0]))
+    values = family.functions(network, parameters, 4, Streams([0]))(x[None])
+    for s in range(4):
+        torch.testing.assert_close(values[0, s], network.module_of(drawn, s)(x))
+
+
+@pytest.mark.parametrize("method", ["Rank1", "VOGN"])
+def test_a_linear_layer_without_a_bias_is_named_where_it_cannot_serve(method):
+    module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4, bias=False), nn.Tanh(), nn.Linear(4, 3))
+    x, y = torch.randn(12, 3), torch.arange(12) % 3
+    with pytest.raises(NotSupported, match="submodule '2', Linear .without a bias"):
+        fvi.fit(module, (x, y), method, epochs=1, progress=False)
