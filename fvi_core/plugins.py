@@ -20,7 +20,7 @@ from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from fvi_core.printing import message
 from fvi_core.registry import REGISTRIES
@@ -44,6 +44,10 @@ class Plugin:
     path: Path
     module: str
     package: str = ""
+
+    def has(self, file: str) -> bool:
+        """Return whether a file is the plug-in's."""
+        return Path(file) == self.path or self.path in Path(file).parents
 
     @property
     def title(self) -> str:
@@ -169,17 +173,21 @@ def _execute(plugin: Plugin) -> None:
 
 
 def _fault(plugin: Plugin, error: BaseException) -> str:
-    def own(file: str | None) -> TypeGuard[str]:
-        return file is not None and (Path(file) == plugin.path or plugin.path in Path(file).parents)
-
-    places = [
-        (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if own(frame.filename)
-    ]
     text = message(error)
-    if isinstance(error, SyntaxError) and own(error.filename):
-        places, text = [(error.filename, error.lineno)], error.msg
-    where = "{}, line {}".format(*places[-1]) if places else str(plugin.path)
+    where = _place(error, plugin) or str(plugin.path)
+    if isinstance(error, SyntaxError) and error.filename and plugin.has(error.filename):
+        where, text = f"{error.filename}, line {error.lineno}", error.msg
     return f"{plugin.title}: {where}: {type(error).__name__}: {text[:300]}; {plugin.remedy}"
+
+
+def place_of(error: BaseException) -> str:
+    """Return file and line of the innermost code of a plug-in that an error came through; empty where there is none."""
+    return next(filter(None, (_place(error, plugin) for plugin in found())), "")
+
+
+def _place(error: BaseException, plugin: Plugin) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if plugin.has(frame.filename)]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
 
 
 def _content(plugin: Plugin) -> str:

@@ -21,6 +21,7 @@ from benchmarks.tables.simple import LIKELIHOODS
 from datasets import Arrays, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
+from fvi_core.plugins import place_of
 from fvi_core.printing import message
 from fvi_core.priors.base import Prior
 from fvi_core.registry import TRAININGS
@@ -49,8 +50,8 @@ POINTS, CLASSES = 4, 2
 
 
 def misfits(configs: Iterable[RunConfig]) -> list[str]:
-    """Return a sentence for every method of these runs whose parts do not fit together."""
-    told: dict[str, None] = {}
+    """Return a sentence for every method of these runs whose parts do not fit together, with its data sets."""
+    told: dict[tuple[str, str], dict[str, None]] = {}
     tried: dict[str, str] = {}
     for config in configs:
         data = config["dataset"]
@@ -61,8 +62,8 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
         if key not in tried:
             tried[key] = misfit(parts, known.task, numbers)
         if tried[key]:
-            told[f"does not fit: {method_of(config)} on {data['name']}: {tried[key]}"] = None
-    return list(told)
+            told.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
+    return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in told.items()]
 
 
 def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
@@ -86,7 +87,8 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
             asking = (parts["divergence"] or {})["name"]
             return f"divergence {asking!r} needs a {' or a '.join(lacks)}, and the method has none"
-        return f"{type(error).__name__}: {message(error)[:300]}"
+        place = place_of(error)
+        return f"{type(error).__name__}: {message(error)[:300]}{place and f' ({place})'}"
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import datasets
 from benchmarks.records.config import SCHEMA, fixed, training_keys
-from benchmarks.records.hyperparameters import context_pools, resolve, sources
+from benchmarks.records.hyperparameters import USUAL, context_pools, resolve, sources
 from benchmarks.shapes import PosteriorConfig, ReferenceConfig, RunConfig, TrainingConfig
 from fvi_core import methods
 
@@ -93,6 +93,16 @@ class Recipe:
     def with_parts(self, changes: Parts) -> Recipe:
         """Return the recipe with changed parts, whose names may be dotted."""
         return replace(self, parts=layered(self.parts, changes))
+
+    def keeping(self, own: Parts) -> Recipe:
+        """Return the recipe with a method's own likelihood and training; where the recipe has the same part, it sets
+        what the method leaves open."""
+        given = {kind: {"name": USUAL.get(kind), **self.parts.get(kind, {})} for kind in own}
+        kept = {
+            kind: merge(given[kind], part) if given[kind]["name"] == part["name"] else part
+            for kind, part in own.items()
+        }
+        return replace(self, parts=self.parts | kept)
 
 
 def seeds(count: int) -> tuple[tuple[int, int], ...]:

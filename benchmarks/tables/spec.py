@@ -274,6 +274,8 @@ def planned(
     """
     try:
         made = recipe(_trained(row), dataset, protocol) if row.method else None
+        if made is not None and row.added and methods.brought(row.made_by):
+            made = made.keeping(methods.get(row.made_by).own_parts())
         return ([] if made is None else make_configs(row.made_by, dataset, recorded, made)), ""
     except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
         what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"

@@ -72,6 +72,15 @@ def catalogue() -> dict[str, Method]:
     return dict(_ROWS)
 
 
+def brought(name: str) -> bool:
+    """Return whether a row is a plug-in's.
+
+    >>> brought("FSVI")
+    False
+    """
+    return get(name) not in ROWS
+
+
 def get(name: str) -> Method:
     """Return the row of a name or alias. Raises :class:`UnknownMethod`, :class:`~fvi_core.plugins.PluginError`.
 

@@ -244,6 +244,22 @@ def test_every_recipe_makes_a_row_of_a_method_that_it_does_not_know(name, folder
         assert any(config["method"] == "Wide FSVI" for config in table.runs(protocol)), protocol
 
 
+def test_a_row_more_keeps_the_likelihood_and_training_that_its_method_names(folder, say, monkeypatch):
+    (folder / "noisy.py").write_text(
+        "from fvi_core.methods import Method, add\n"
+        "add(Method('Noisy MAP', '', '', family={'name': 'point'}, divergence={'name': 'weight_penalty'}, "
+        "prior={'name': 'gaussian_weights'}, training={'name': 'gradient', 'clip': 7.0}, "
+        "likelihood={'name': 'gaussian', 'init_std': 0.25}))\n"
+    )
+    monkeypatch.setenv("FVI_PLUGINS", str(folder / "noisy.py"))
+    with forgotten():
+        runs = [run for run in tables.get("uci").also("Noisy MAP").runs("smoke") if run["method"] == "Noisy MAP"]
+        usual = [run for run in tables.get("uci").runs("smoke") if run["method"] == "MAP"]
+    assert runs and all(run["parts"]["likelihood"]["init_std"] == 0.25 for run in runs)
+    for run, of_table in zip(runs, usual, strict=False):
+        assert run["parts"]["training"] == of_table["parts"]["training"] | {"clip": 7.0}
+
+
 def test_any_table_makes_a_row_more_or_says_that_it_cannot(folder):
     refused = []
     for table in tables.tables().values():
@@ -303,7 +319,10 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
     )
     assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' has its own objective" in told
     assert "does not fit: Precisions on cinquin_1d: RuntimeError: expected scalar type Double but found Float" in told
+    assert (
+        f"({folder / 'wrong.py'}, line 12)" in told and told.count("wrong.py") == 1
     assert told.count("does not fit") == 4
+    )
 
 
 @pytest.mark.parametrize(
