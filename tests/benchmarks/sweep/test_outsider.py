@@ -319,10 +319,8 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
     )
     assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' has its own objective" in told
     assert "does not fit: Precisions on cinquin_1d: RuntimeError: expected scalar type Double but found Float" in told
-    assert (
-        f"({folder / 'wrong.py'}, line 12)" in told and told.count("wrong.py") == 1
+    assert f"({folder / 'wrong.py'}, line 12)" in told and told.count("wrong.py") == 1
     assert told.count("does not fit") == 4
-    )
 
 
 @pytest.mark.parametrize(
