@@ -61,6 +61,10 @@ class UniformBox(Context):
     low: float | None = None
     high: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"context {self.name!r}: expected low below high, found {self.low:g} and {self.high:g}")
+
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         low = source.low if self.low is None else torch.full_like(source.low, self.low)
         high = source.high if self.high is None else torch.full_like(source.high, self.high)

@@ -16,6 +16,7 @@ import dataclasses
 import importlib
 import io
 import json
+import operator
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -35,7 +36,7 @@ from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
-from fvi_core.registry import FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
+from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
 
@@ -97,7 +98,8 @@ def fit(
         targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are for regression, standardised here.
       validation: data of the same form, for early stopping and fit parts that need it.
       epochs, batch_size, optimiser, samples: options of training; default: the method's own, else 100, the loader's or
-        128 (all data of a family trained by its evidence), Adam with rate 0.001, one function in each step.
+        128 (all data of a family trained by its evidence), Adam with rate 0.001, one function in each step (ten for a
+        divergence that is estimated from them).
         ``training``: further options of the training part.
       likelihood: instead of "categorical" for labels and "gaussian" for other targets.
       contexts: named inputs ``[P, ...]`` for contexts of the kind "images".
@@ -122,6 +124,7 @@ def fit(
         raise TypeError(
             f"method: expected a name, found {type(method).__name__}; data are one pair: fit(module, (x, y))"
         )
+    seed = _whole(seed)
     trained_already = method in FITS.classes
     row = methods.get("MAP" if trained_already else method)
     chosen, own = {**row.parts(), **({"fit": {"name": method}} if trained_already else {})}, row.own_parts()
@@ -143,7 +146,9 @@ def fit(
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network.module, method, chosen["family"], parts)
-    spec = _training(own.get("training", {}), training, epochs=epochs, optimiser=optimiser, samples=samples)
+    divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))
+    defaults = DEFAULTS | ({"samples": divergence.usual_samples} if divergence else {})
+    spec = _training(own.get("training", {}), training, defaults, epochs=epochs, optimiser=optimiser, samples=samples)
     if trained_already:
         if epochs or optimiser or training:
             raise TypeError(f"fit {method!r} trains nothing: leave out epochs, optimiser and training")
@@ -252,8 +257,20 @@ def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
         chosen[kind] = dict(options) if other else {**before, **options}
 
 
-def _training(own: Mapping[str, Any], options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-    """Return the training part from its own options, the user's, and defaults."""
+def _whole(seed: Any) -> int:
+    """Return a seed as Python's integer: 1 and ``np.int64(1)`` are the same."""
+    try:
+        if not isinstance(seed, bool):
+            return operator.index(seed)
+    except TypeError:
+        pass
+    raise TypeError(f"seed: expected a whole number, found {seed!r}")
+
+
+def _training(
+    own: Mapping[str, Any], options: Mapping[str, Any], usual: Mapping[str, Any], **given: Any
+) -> dict[str, Any]:
+    """Return the training part from its own options, the user's, and the usual ones."""
     spec = {"name": "gradient", **own, **options}
     if spec["name"] not in TRAININGS.classes:
         TRAININGS.build(spec)  # the error lists the known options
@@ -263,8 +280,8 @@ def _training(own: Mapping[str, Any], options: Mapping[str, Any], **given: Any) 
             raise TypeError(f"training {spec['name']!r} has no {name}; its options are {', '.join(sorted(fields))}")
         if value is not None:
             spec[name] = value
-        elif name in fields and name in DEFAULTS and "name" not in own:
-            spec.setdefault(name, DEFAULTS[name])
+        elif name in fields and name in usual and "name" not in own:
+            spec.setdefault(name, usual[name])
     return spec
 
 

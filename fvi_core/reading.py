@@ -47,8 +47,7 @@ class Targets:
                 raise ValueError(f"targets: expected shape {list(shape)} for {outputs} outputs, found {list(y.shape)}")
             mean, std = (torch.tensor(v, dtype=torch.float64) for v in (self.mean, self.std))
             scaled = (y.reshape(len(y), -1).double() - mean) / std
-            if not torch.isfinite(scaled).all():
-                raise ValueError("targets: expected finite numbers, found NaN or infinity")
+            _check_finite(scaled, "targets: expected finite numbers")
             return scaled.reshape(y.shape).to(y.dtype if y.is_floating_point() else torch.float32)
         if y.is_floating_point() or y.dim() != 1:
             raise ValueError(f"labels: expected whole numbers [N], found {y.dtype} {list(y.shape)}")
@@ -80,6 +79,8 @@ class Targets:
                     "or give floating-point targets for a regression"
                 )
             return cls(True)
+        if standardise and len(held) > 1 and bool((held == held[:1]).all()):
+            raise ValueError(f"targets: expected some that differ, found {len(held)} equal ones")
         if likelihood is None and bool(((held == 0) | (held == 1)).all()):
             raise ValueError(
                 "targets are 0 and 1 in floating point: give labels (y.long(), for one-hot rows y.argmax(1)) and a "
@@ -96,6 +97,7 @@ class Targets:
                 f"{held.dtype}"
             )
         rows = held.reshape(len(held), -1).double()
+        _check_finite(rows, "targets: expected finite numbers")
         if not standardise:
             return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1])
         std = rows.std(0, correction=0)
@@ -224,25 +226,34 @@ def inputs(x: Any, place: str = "x") -> Tensor:
         text = hasattr(found, "dtype")
         remedy = "encode text, as pandas.get_dummies does" if text else "predict each batch of a loader by itself"
         raise TypeError(f"{place}: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
-    wrong = (~torch.isfinite(tensor)).nonzero()
+    _check_finite(tensor, f"{place}: expected finite inputs", getattr(x, "columns", None))
+    return tensor
+
+
+def _check_finite(found: Tensor, expected: str, columns: Any = None) -> None:
+    wrong = (~torch.isfinite(found)).nonzero()
     if len(wrong):
         row, *rest = wrong[0].tolist()
-        column = f", column {getattr(x, 'columns', range(tensor.shape[1]))[rest[0]]!r}" if len(rest) == 1 else ""
+        several = len(rest) == 1 and found.shape[1] > 1
+        column = f", column {rest[0] if columns is None else columns[rest[0]]!r}" if several else ""
         raise ValueError(
-            f"{place}: expected finite inputs, found NaN or infinity in {len(wrong[:, 0].unique())} of {len(tensor)}, "
-            f"the first in row {row}{column}; leave these points out or fill them in"
+            f"{expected}, found NaN or infinity in {len(wrong[:, 0].unique())} of {len(found)}, the first in row "
+            f"{row}{column}; leave these points out or fill them in"
         )
-    return tensor
+
+
+def _held(values: Any) -> bool:
+    return torch.is_tensor(values) or hasattr(values, "__array__")
 
 
 def in_order(data: Data) -> Iterable[Any]:
     """Batches (x, y) of all points: of a DataLoader that draws each point once, in the order of its data set."""
-    if (
-        isinstance(data, tuple | list)
-        and len(data) == 2
-        and (torch.is_tensor(data[0]) or hasattr(data[0], "__array__"))
-    ):
-        return [tuple(data)]
+    if isinstance(data, tuple | list) and data:
+        first = data[0]
+        if isinstance(first, list) and first and not _held(first[0]):
+            raise TypeError("data: expected x as a tensor or an array, found a list: give torch.tensor(x)")
+        if len(data) == 2 and _held(first):
+            return [tuple(data)]
     if isinstance(data, DataLoader):
         indices = _indices(data)
         if indices is None:

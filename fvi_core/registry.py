@@ -73,7 +73,8 @@ class Registry:
         'kronecker'
         """
         if not isinstance(spec, Mapping):
-            raise UnknownPart(f"{self.kind}: expected {{'name': ..., hyper-parameters}}, found {spec!r}")
+            found = repr(spec) if isinstance(spec, str | int | float | None) else f"an object {type(spec).__name__}"
+            raise UnknownPart(f"{self.kind}: expected {{'name': ..., hyper-parameters}}, found {found}")
         if "name" not in spec:
             raise UnknownPart(f"{self.kind}: a 'name' is needed, found only {sorted(spec)}")
         hyper = dict(spec)

@@ -66,7 +66,7 @@ def check_limits(place: str, value: Any, kind: str, among: Iterable[str] = (), *
     form = ("list" in kind or "tuple" in kind) if several else not kind.startswith(("list", "tuple"))
     numbers = value if several else [value]
     number = Integral if "int" in kind and "float" not in kind else Real
-    if not form or not all(isinstance(each, number) for each in numbers):
+    if not form or not all(isinstance(each, number) and not isinstance(each, bool) for each in numbers):
         raise UnfitValue(f"{place}: expected {kind}, found {value!r}")
     if not all(LIMITS[name][1](each, end) for each in numbers for name, end in limits.items()):
         raise UnfitValue(f"{place}: expected {limits_in_words((), **limits)}, found {value!r}")

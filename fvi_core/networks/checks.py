@@ -46,11 +46,13 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     try:
         out = module(example)
     except Exception as error:
-        whole = (
-            "" if example.is_floating_point() else "; whole numbers are taken for tokens: give others in floating point"
-        )
+        hints = {
+            "; whole numbers are taken for tokens: give others in floating point": not example.is_floating_point(),
+            "; inputs [N] have no axis of features: give x[:, None]": example.dim() == 1,
+        }
+        hint = "".join(words for words, holds in hints.items() if holds)
         raise UnfitModule(
-            f"forward() fails at inputs {list(example.shape)}: {type(error).__name__}: {error}{whole}"
+            f"forward() fails at inputs {list(example.shape)}: {type(error).__name__}: {error}{hint}"
         ) from error
     finally:
         for hook in hooks:
@@ -69,6 +71,11 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
         raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, made)}")
     if not name or type(last) is not nn.Linear or last.bias is None:
         raise UnfitModule(f"head {name!r}: expected an nn.Linear with a bias inside a module, found {last}")
+    if name not in made or not torch.equal(made[name].reshape(-1), out.reshape(-1)):
+        raise UnfitModule(
+            f"head {name!r}: its output is not the module's; leave softmax and the like to the likelihood, or name the "
+            f"last layer; linear layers: {', '.join(map(repr, made))}"
+        )
     if not last.weight.requires_grad:
         raise UnfitModule(f"head {name!r} is frozen, and no method can change it: set its requires_grad_(True)")
     return name, max(sizes) // len(example), ranks

@@ -163,6 +163,7 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
     ("data", "error", "message"),
     [
         ([(table(4), labels(4), torch.ones(4))], TypeError, "found 3 of them; weights of points are not supported"),
+        (([[0.1, 0.2], [0.3, 0.4]], [0, 1]), TypeError, "x as a tensor or an array, found a list: give torch.tensor"),
         ([{"x": table(4)}], TypeError, "batches .x, y., found dict; give the DataLoader a collate_fn"),
         (
             (pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}), [0, 1]),

@@ -1,5 +1,6 @@
 """Options, data and modules that fit and predict refuse, and what the messages say to do."""
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -24,8 +25,11 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (TypeError, {"contxt": {"points": 3}}, "did you mean 'context'"),
         (TypeError, {"epoch": 3}, "did you mean 'epochs'"),
         (ValueError, {"epochs": 1.5}, "epochs: expected int, found 1.5"),
+        (ValueError, {"epochs": True}, "epochs: expected int, found True"),
+        (ValueError, {"context": {"low": 3.0, "high": -3.0}}, "expected low below high, found 3 and -3"),
         (ValueError, {"batch_size": 0}, "batch_size: expected 1 or more, found 0"),
         (UnknownPart, {"likelihood": "categorical"}, "likelihood: expected {'name': .*}, found 'categorical'"),
+        (UnknownPart, {"optimiser": torch.optim.SGD([torch.ones(1, requires_grad=True)])}, "found an object SGD"),
         (UnknownPart, {"optimiser": "adam"}, "optimiser: expected {'name': .*}, found 'adam'"),
         (TypeError, {"prior": "dirichlet"}, "as {'name': ...}, found str 'dirichlet'"),
         (TypeError, {"class_weights": [1, 2, 3]}, "'class_weights': 'batch'"),
@@ -55,7 +59,7 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         ),
         (NotSupported, {"method": "MFVI", **USED}, "context 'images' would not be used, as divergence 'weight_kl'"),
         (NotSupported, {"method": "Ensemble", **USED}, "would not be used, as the method has no divergence"),
-        (NotSupported, {"method": "FBNN", "epochs": 1}, "set samples, for example to 10"),
+        (NotSupported, {"method": "FBNN", "epochs": 1, "samples": 1}, "set samples, for example to 10"),
         (ValueError, {"method": "MAP (temperature)", "epochs": 10**9}, "found none: give fit.. validation data"),
         (ValueError, {"method": "Laplace", "epochs": 10**9, "fit": {"precision": "validation"}}, "give fit.. valid"),
         (TypeError, {"sample_weight": torch.ones(3)}, "repeat points in the data"),
@@ -101,6 +105,23 @@ def test_inputs_and_targets_without_a_number_are_refused_as_in_training():
     x, y = line()
     with pytest.raises(ValueError, match="targets: expected finite numbers, found NaN or infinity"):
         fvi.fit(regressor, (x, y), "MAP", **QUICK).score(x, y * torch.nan)
+    y[3] = torch.nan
+    with pytest.raises(ValueError, match=f"targets: .* NaN or infinity in 1 of {len(y)}, the first in row 3; leave"):
+        fvi.fit(regressor, (x, y), "MAP", **QUICK)
+    with pytest.raises(ValueError, match=f"targets: expected some that differ, found {len(y)} equal ones"):
+        fvi.fit(regressor, (x, torch.ones(len(y))), "MAP", **QUICK)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True, None])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(TypeError, match=f"seed: expected a whole number, found {seed!r}"):
+        fvi.fit(Perceptron, (table(12), labels(12)), "MAP", seed=seed, **QUICK)
+
+
+def test_equal_seeds_of_several_types_are_one():
+    module = Perceptron()
+    first, other = (fvi.fit(module, (table(12), labels(12)), "MFVI", seed=seed, **QUICK) for seed in (3, np.int64(3)))
+    assert all(torch.equal(value, other.parameters[name]) for name, value in first.parameters.items())
 
 
 def test_predict_takes_no_loader():

@@ -237,6 +237,7 @@ BAD = {
     "expected two or more inputs": (Perceptron(), table(1)),
     "head '': expected an nn.Linear with a bias inside": (nn.Linear(4, 3), table(3)),
     "head '1': expected an nn.Linear": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3, bias=False)), table(3)),
+    "head '0': its output is not the module's": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3)), table(3), "0"),
     "submodule '0': expected batch normalisation with": (
         nn.Sequential(nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 3)),
         table(3),
@@ -291,7 +292,7 @@ def test_a_head_is_named_where_it_is_not_found():
     assert ModuleNetwork(module, table(3), head="fc").head_name == "fc"
     with pytest.raises(UnfitModule, match="head 'fd' is no submodule; did you mean 'fc'"):
         ModuleNetwork(module, table(3), head="fd")
-    with pytest.raises(UnfitModule, match="values are not those of the module"):
+    with pytest.raises(UnfitModule, match="head 'fc': its output is not the module's"):
         ModuleNetwork(Broken(lambda m, x, f: 2 * f(x)), table(3), head="fc")
 
 

@@ -17,7 +17,6 @@ REFUSED = {
     "VOGN": "needs linear and convolutional layers, and submodule .*Embedding, is none",
 }
 OPTIONS = {
-    "FBNN": {"samples": 4},
     "HMC": {
         "epochs": None,
         "family": {"size": 2},
