@@ -3,7 +3,9 @@
 ``causes.csv`` names, for rows of a paper's tables, a row of another table here that differs in the named settings only.
 The cause of a cell counts as shown if that row reproduces the cell's published number, or agrees with it and could have
 told a number half of the way back to ours: some columns of published numbers are too close together to tell their rows
-apart, not to tell a difference from none. Causes that are only supposed are in the tables' notes, and count nowhere.
+apart, not to tell a difference from none. With it fewer of the row's cells in the table must differ: a setting that
+repairs one cell and spoils another explains nothing. Causes that are only supposed are in the tables' notes, and count
+nowhere.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
@@ -24,11 +27,24 @@ COLUMNS = ("paper", "tables", "method", "shown_by", "row", "settings", "cause")
 
 
 @dataclass(frozen=True)
+class Tally:
+    """Cells that a row of a paper's table and the row of a cause both have: how many differ from their published
+    numbers with the cause, before, and all."""
+
+    differing: int = 0
+    before: int = 0
+    cells: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.differing} of {self.cells} cells of the row differ with it, {self.before} without"
+
+
+@dataclass(frozen=True)
 class Cause:
     """Cause of differing cells of a method, with the table and row that show it.
 
     tables: numbers of the paper's tables; settings: all in which the row's runs differ from those of the paper's table,
-    each with the settings under it.
+    each with the settings under it; tally: of one of these tables.
     """
 
     paper: str
@@ -38,6 +54,7 @@ class Cause:
     row: str
     settings: tuple[str, ...]
     cause: str
+    tally: Tally = Tally()
 
 
 @cache
@@ -52,29 +69,36 @@ def load(path: Path = FILE) -> tuple[Cause, ...]:
 def shown(
     cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records
 ) -> dict[tuple[str, ...], Cause]:
-    """Return those of these differing cells whose cause is shown, by the keys of their numbers."""
-    differing = [cell for cell in cells if cell.published and cell.outcome and cell.outcome.differs]
+    """Return those of a table's differing cells whose cause is shown, by the keys of their numbers."""
+    tested = {cell.published.key: cell for cell in reversed(list(cells)) if cell.published and cell.outcome}
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
         if cause.paper != paper or number not in cause.tables or cause.shown_by not in suite.table_names():
             continue
-        gaps = {
-            cell.published.key: abs(cell.mean - cell.published.mean)
-            for cell in reversed(differing)  # of several rows of one published row the first counts
-            if cell.published and cell.published.method == cause.method
-        }
-        if not gaps:
+        own = {key: cell for key, cell in tested.items() if cell.published and cell.published.method == cause.method}
+        if not _differing(own.values()):
             continue
-        found = aggregate(suite.table(cause.shown_by), "paper", records)
-        rows = [row for row in found.cells if row[0].row.label == cause.row]
-        for cell in (cell for row in rows for cell in row):
-            if cell.published and cell.published.key in gaps and _agrees(cell, gaps[cell.published.key]):
-                causes.setdefault(cell.published.key, cause)
+        rows = aggregate(suite.table(cause.shown_by), "paper", records).cells
+        flat = [cell for row in rows for cell in row if cell.row.label == cause.row]
+        other = {cell.published.key: cell for cell in flat if cell.published and cell.outcome}
+        other = {key: cell for key, cell in other.items() if key in own}
+        before = _differing(own[key] for key in other)
+        tally = Tally(len(_differing(other.values())), len(before), len(other))
+        agree = [cell for cell in before if _agrees(other[cell.published.key], cell)]
+        if tally.differing < tally.before:
+            for cell in agree:
+                causes.setdefault(cell.published.key, replace(cause, tally=tally))
     return causes
 
 
-def _agrees(cell: CellResult, gap: float) -> bool:
-    """Whether a cell reproduces its published number, among those of its column or within half of a difference."""
+def _differing(cells: Iterable[CellResult]) -> list[Any]:
+    return [cell for cell in cells if cell.outcome and cell.outcome.differs]
+
+
+def _agrees(cell: CellResult, ours: Any) -> bool:
+    """Whether a cell reproduces its published number, among those of its column or within half of the difference of our
+    cell."""
     if cell.outcome is not Verdict.UNINFORMATIVE or cell.comparison is None:
         return cell.outcome is Verdict.REPRODUCED
+    gap = abs(ours.mean - ours.published.mean)
     return replace(cell.comparison, range_of_column=gap).outcome is Verdict.REPRODUCED

@@ -36,11 +36,12 @@ writes this page from the records, from `reports/causes.csv` and from `reports/t
 that differs at protocol `paper` ([verdicts.md](verdicts.md)).
 
 A cause is *shown* where a row of another table reproduces the published number and differs from the table's row only
-as the cause says. Where the test is *uninformative*, since the published numbers of the column are too close together,
-the row has to agree with the number, and its test could exclude a number half of the way back to ours. *Other readings*
-are rows of further tables beside the same number: here the {FEW} that reproduce it or are nearest to it; the tables'
-pages of the site (`make page`) draw all. Experiments below a table have their source and effect; some have no committed
-record, and say so. [protocols.md](protocols.md) has the settings of every table.
+as the cause says, and where fewer cells of the row differ with it than without; both counts stand beside it. Where the
+test is *uninformative*, since the published numbers of the column are too close together, the row has to agree with the
+number, and its test could exclude a number half of the way back to ours. *Other readings* are rows of further tables
+beside the same number: here the {FEW} that reproduce it or are nearest to it; the tables' pages of the site (`make page`)
+draw all. Experiments below a table have their source and effect; some have no committed record, and say so.
+[protocols.md](protocols.md) has the settings of every table.
 """
 
 
@@ -241,7 +242,10 @@ def page(suite: Suite, records: Records) -> str:
     head = ("table", "differ", "cause shown", "no cause shown", "not tried")
     parts = [INTRODUCTION, grid(head, [(name, *map(str, each)) for name, each in counts.items()])]
     by_paper = (f"{paper}: {words}" for paper, words in known.book.chances.items())
-    parts.append(f"Equal numbers differ too, one in twenty ([verdicts.md](verdicts.md)). {'. '.join(by_paper)}.\n")
+    parts.append(
+        "Equal numbers differ too, one in twenty ([verdicts.md](verdicts.md)); of two rows beside one published number "
+        f"only the first counts in what follows. {'. '.join(by_paper)}.\n"
+    )
     parts += [_section(name, cells, known) for name, cells in found.items()]
     return "\n".join(parts)
 
@@ -273,7 +277,8 @@ def listed(cells: list[Difference], known: Differences) -> list[str]:
 
 def cause(cell: Difference) -> str:
     """Return the shown cause of a cell, and the row that shows it; a dash without one."""
-    return f"{cell.cause.cause} ({cell.cause.row}, table {cell.cause.shown_by})" if cell.cause else "-"
+    found = cell.cause
+    return f"{found.cause} ({found.row}, table {found.shown_by}; {found.tally})" if found else "-"
 
 
 def nearest_in_words(cell: Difference) -> str:

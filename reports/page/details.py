@@ -116,7 +116,7 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
         }  # fmt: skip
     cause = book.cause(cell, sheet.protocol)
     if cause:
-        found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by})"
+        found["cause"] = f"{cause.cause} (shown by {cause.row}, table {cause.shown_by}; {cause.tally})"
     if cell.comparison:
         found["test"] = {"t": _number(cell.comparison.t), "p": _number(cell.comparison.p)}
         if cell.outcome is Verdict.UNINFORMATIVE:
