@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +62,10 @@ def inputs(table: Table, target: int, form: Form) -> list[int]:
             else ""
         ):
             table.notes.append(f"{name!r} is an input though it {why}; pass drop=[{name!r}] if it should not be")
-    return [i for i in range(len(table.names)) if i != target and i not in left]
+    found = [i for i in range(len(table.names)) if i != target and i not in left]
+    names = Counter(table.names[i] for i in found)
+    table.notes += [f"{count} inputs are named {name!r}" for name, count in names.items() if count > 1]
+    return found
 
 
 def _counts(table: Table, i: int, sort: bool = False) -> bool:

@@ -145,9 +145,10 @@ def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> 
         train = np.concatenate([np.delete(train, np.concatenate(last)), train[np.concatenate(last)]])
         held = min(held, len(train) - len(classes))  # one row of each class is left to train
     found = {"train": train[held:], "test": test} | ({"validation": train[:held]} if held > 0 else {})
-    if not all(map(len, found.values())):
+    if not all(map(len, found.values())) or len(found["train"]) < 2:
         counts = ", ".join(f"{len(rows)} for {subset}" for subset, rows in found.items())
-        raise BadData(f"{path}: expected rows for every subset, found {len(y)} in all: {counts}; {CORRECT}")
+        expected = "rows for every subset and two or more to train"
+        raise BadData(f"{path}: expected {expected}, found {len(y)} in all: {counts}; {CORRECT}")
     for subset in ("train", "test") if classes else ():
         lacking = np.setdiff1d(np.arange(len(classes)), y[found[subset]])
         if len(lacking):
@@ -195,8 +196,15 @@ def _read(
     kept = _kept(table, np.column_stack([np.isnan(x), absent]), [*columns, place], form)
     x, y = x[kept], y[kept]
     _finite(table, x, columns, kept)
+    for i in [i for i, values in zip(columns, x.T) if len(x) > 1 and (values == values[0]).all()]:
+        table.notes.append(f"{table.names[i]!r} has one value in every row")
     if task == "regression":
         _finite(table, y[:, None], [place], kept)
+        if len(y) > 1 and (y == y[0]).all():
+            raise BadData(
+                f"{path}: expected targets that differ, found {y[0]:g} in all {len(y)} rows of {table.names[place]!r}; "
+                f"{CORRECT}"
+            )
         _tell(table, columns, place, len(y), "")
         return x, y, ()
     classes, numbered, sizes = np.unique(y, return_inverse=True, return_counts=True)
