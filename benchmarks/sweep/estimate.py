@@ -60,6 +60,12 @@ class Estimate:
         """Kind of bound that the sum is: "at least" where runs have no estimate, "at most", or neither."""
         return "at least" if self.unknown else "at most" if self.early else ""
 
+    @property
+    def amount(self) -> str:
+        """Return the hours with their bound, in words."""
+        told = hours(self.seconds)
+        return told if told.startswith("less") else f"{self.bound or 'about'} {told}"
+
     def lines(self, workers: int | None) -> list[str]:
         """Describe the estimate and its sources. workers: how many there are on this machine, if it trains."""
         if not self.runs:
@@ -68,7 +74,7 @@ class Estimate:
         if len(self.unknown) < self.runs:
             here = f" here with {workers} worker{'s' * (workers != 1)}"
             wall = f", {duration(self.wall(workers))}{here}" if workers else ""
-            lines = [f"estimate: {self.runs} runs, {self.bound or 'about'} {hours(self.seconds)} core-hours{wall}"]
+            lines = [f"estimate: {self.runs} runs, {self.amount} core-hours{wall}"]
             told = [f"{count} runs by {source}" for source, count in self.sources.items()]
             told += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
             told += [f"training may end early in {self.early}"] * bool(self.early)

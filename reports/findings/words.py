@@ -57,15 +57,17 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     printed = [each for each in findings if each.by_paper != Verdict.UNTESTED]
     own = _by(findings)
     holds, turned = [*own[Verdict.HOLDS], *own[Verdict.SO_FAR]], [*own[Verdict.REVERSED], *own[Verdict.PART]]
-    against = sum(each.by_paper in (Verdict.PART, Verdict.REVERSED) for each in printed)
+    against = [each for each in printed if each.by_paper in (Verdict.PART, Verdict.REVERSED)]
+    once = sum(each.printed[AGAINST] == 1 for each in against)
     figures = sum(not each.claim.tests for each in own[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
         f"What survives: {sum(each.by_paper == Verdict.HOLDS for each in printed)} of the {len(printed)} claims that "
         f"the papers' own numbers can test hold in every comparison that they name, and our runs confirm "
         f"{len(holds)}{_examples(holds)}.",
-        f"What does not: {against} claims are contradicted by the papers' own numbers in some comparison, and our runs "
-        f"reverse {len(turned)}{' at least in part' if turned else ''}{_examples(turned)}.",
+        f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
+        f"of them in a single one, and our runs reverse {len(turned)}{' at least in part' if turned else ''}"
+        f"{_examples(turned)}.",
         f"What nobody can tell yet: our runs are too few to decide {len(own[Verdict.OPEN])} claims, and "
         f"{len(own[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
         f"{reduced} of our verdicts are of reduced runs.",

@@ -128,7 +128,7 @@ WRONG = {
         {"text": "a,y\n1,2\n2,2\n", "task": "classification"}, "expected two classes or more .*, found one class"),
     "real classes": ({"text": "a,y\n1,2.5\n2,2\n", "task": "classification"}, "found numbers such as 2.5"),
     "nothing": ({"text": ""}, "expected a column, found nothing"),
-    "too few": ({"text": "a,y\n1,2\n"}, "expected rows for every subset and two or more to train, found 1 in all: 0 for train, 1 for test"),
+    "too few": ({"text": "a,y\n1,2\n"}, "subset and two or more to train, found 1 in all: 0 for train, 1 for test"),
 }  # fmt: skip
 
 
