@@ -164,7 +164,7 @@ class TableResult:
 
     broken: invalid files, which do not count; files: a note on substitute data files; hours: cost of its runs; runs:
     those of every row on every data set; overlaps: for each data set, test points for each training point, where its
-    runs are of overlapping splits.
+    runs are of overlapping splits; hidden: labels of the rows and of the columns that are left out.
     """
 
     table: Any
@@ -175,6 +175,7 @@ class TableResult:
     hours: Hours = Hours()
     runs: Mapping[tuple[Any, str], CellRuns] = field(default_factory=dict, repr=False, compare=False)
     overlaps: Mapping[str, float] = field(default_factory=dict)
+    hidden: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 
     @property
     def flat(self) -> list[CellResult]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -45,11 +46,28 @@ def heading(result: TableResult) -> str:
 
 
 def notes(result: TableResult) -> dict[str, list[Note]]:
-    """Return the table's notes by kind, the last on the runs that count: files, infinite values, warnings."""
+    """Return the table's notes by kind, the last on the runs that count: files, infinite values, warnings. Notes whose
+    bold words name rows or columns that are all left out go with them."""
     on_runs = (Note(words, RUNS) for words in (*result.files, *_infinite(result), *result.warnings))
-    found = [*result.table.notes_on(result.protocol), *on_runs]
+    shown = ([row.label for row in result.table.rows], [column.label for column in result.table.columns])
+    own = [
+        note
+        for note in result.table.notes_on(result.protocol)
+        if not any(_on_hidden_alone(note, *labels) for labels in zip(result.hidden, shown))
+    ]
+    found = [*own, *on_runs]
     listed = {kind: [note for note in found if note.kind == kind] for kind in (*KINDS, RUNS)}
     return {kind: each for kind, each in listed.items() if each}
+
+
+def _on_hidden_alone(note: Note, hidden: Collection[str], shown: Collection[str]) -> bool:
+    """Whether the bold words of a note name labels, and none that is shown."""
+    head = re.match(r"\*\*(.*?)\*\*", note.text)
+    if head is None or not hidden:
+        return False
+    labels = sorted({*hidden, *shown}, key=len, reverse=True)  # "Sparse GP" before "GP"
+    named = re.findall(rf"(?<!\w)(?:{'|'.join(map(re.escape, labels))})(?!\w)", head[1], re.IGNORECASE)
+    return bool(named) and not {each.lower() for each in named} & {label.lower() for label in shown}
 
 
 def _infinite(result: TableResult) -> list[str]:

@@ -45,7 +45,11 @@ class Choice:
             rows=tuple(result.table.rows[i] for i in rows),
             columns=tuple(result.table.columns[j] for j in columns),
         )
-        return replace(result, table=table, cells=[[result.cells[i][j] for j in columns] for i in rows])
+        cells = [[result.cells[i][j] for j in columns] for i in rows]
+        pairs = ((result.table.rows, table.rows), (result.table.columns, table.columns))
+        before, shown = ([{part.label for part in parts} for parts in each] for each in zip(*pairs, strict=True))
+        hidden = (frozenset(before[0] - shown[0]), frozenset(before[1] - shown[1]))
+        return replace(result, table=table, cells=cells, hidden=hidden)
 
 
 WHOLE = Choice()

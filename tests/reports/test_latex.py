@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UnknownName, UsageError
+from benchmarks.suite import Suite
 from reports.aggregate import TableResult, aggregate
 from reports.agreement import Verdict
-from reports.choice import Choice, page_size
+from reports.captions import notes
+from reports.choice import WHOLE, Choice, page_size
 from reports.entries import VERDICTS, entry
 from reports.latex import latex
 from reports.records import Records
@@ -78,6 +80,16 @@ def test_verdicts_and_bold_are_those_of_the_whole_table(result: TableResult) -> 
     assert any(cell.bold for cell in some.of(result).flat)
     assert "Bold is decided among all rows of the table" in markdown(some.of(result), some)
     assert "among all rows" not in markdown(result)
+
+
+def test_notes_on_rows_or_columns_that_are_left_out_go_with_them() -> None:
+    whole = aggregate(Suite().table("cinquin2024-1"), "paper", Records("nowhere"))
+    chosen = Choice(rows=("GFSVI", "GP"), columns=("yacht",)).of(whole)
+    all_of, some = ([note.text for each in notes(found).values() for note in each] for found in (whole, chosen))
+    assert set(some) < set(all_of) and notes(WHOLE.of(whole)) == notes(whole)
+    left = {text.split("**")[1] for text in set(all_of) - set(some) if text.startswith("**")}
+    assert {"GP on wine", "Sparse GP", "FVI and TFSVI"} <= left, "GP on wine is not of yacht"
+    assert not left & {"GFSVI on yacht", "Mean ranks", "GP and sparse GP", "Folds"}
 
 
 @pytest.mark.parametrize(
