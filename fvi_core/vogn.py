@@ -254,5 +254,4 @@ def _check(model: Model) -> None:
         )
     other = [layer for layer in model.network.parametrised if not isinstance(layer, Linear | Conv2d | BatchNorm)]
     if other:
-        found = getattr(other[0], "described", type(other[0]).__name__)
-        raise NotSupported(f"training 'vogn' needs linear and convolutional layers, and {found} is none")
+        raise NotSupported(f"training 'vogn' needs linear and convolutional layers, and {other[0].described} is none")

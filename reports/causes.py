@@ -10,11 +10,10 @@ nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
@@ -70,35 +69,40 @@ def shown(
     cells: Iterable[CellResult], paper: str, number: str, suite: Suite, records: Records
 ) -> dict[tuple[str, ...], Cause]:
     """Return those of a table's differing cells whose cause is shown, by the keys of their numbers."""
-    tested = {cell.published.key: cell for cell in reversed(list(cells)) if cell.published and cell.outcome}
+    # Of several rows of one published row the first counts.
+    tested: dict[tuple[str, ...], CellResult] = {
+        cell.published.key: cell for cell in reversed(list(cells)) if cell.published and cell.outcome
+    }
     causes: dict[tuple[str, ...], Cause] = {}
     for cause in load():
         if cause.paper != paper or number not in cause.tables or cause.shown_by not in suite.table_names():
             continue
         own = {key: cell for key, cell in tested.items() if cell.published and cell.published.method == cause.method}
-        if not _differing(own.values()):
+        if not _differing(own):
             continue
-        rows = aggregate(suite.table(cause.shown_by), "paper", records).cells
-        flat = [cell for row in rows for cell in row if cell.row.label == cause.row]
-        other = {cell.published.key: cell for cell in flat if cell.published and cell.outcome}
-        other = {key: cell for key, cell in other.items() if key in own}
-        before = _differing(own[key] for key in other)
-        tally = Tally(len(_differing(other.values())), len(before), len(other))
-        agree = [cell for cell in before if _agrees(other[cell.published.key], cell)]
+        flat = aggregate(suite.table(cause.shown_by), "paper", records).flat
+        other: dict[tuple[str, ...], CellResult] = {
+            cell.published.key: cell
+            for cell in flat
+            if cell.row.label == cause.row and cell.published and cell.published.key in own and cell.outcome
+        }
+        before = _differing({key: own[key] for key in other})
+        tally = Tally(len(_differing(other)), len(before), len(other))
         if tally.differing < tally.before:
-            for cell in agree:
-                causes.setdefault(cell.published.key, replace(cause, tally=tally))
+            for key in before:
+                if _agrees(other[key], own[key].mean):
+                    causes.setdefault(key, replace(cause, tally=tally))
     return causes
 
 
-def _differing(cells: Iterable[CellResult]) -> list[Any]:
-    return [cell for cell in cells if cell.outcome and cell.outcome.differs]
+def _differing(cells: Mapping[tuple[str, ...], CellResult]) -> list[tuple[str, ...]]:
+    return [key for key, cell in cells.items() if cell.status == "differs"]
 
 
-def _agrees(cell: CellResult, ours: Any) -> bool:
+def _agrees(cell: CellResult, ours: float) -> bool:
     """Whether a cell reproduces its published number, among those of its column or within half of the difference of our
-    cell."""
+    mean from it."""
     if cell.outcome is not Verdict.UNINFORMATIVE or cell.comparison is None:
         return cell.outcome is Verdict.REPRODUCED
-    gap = abs(ours.mean - ours.published.mean)
+    gap = abs(ours - cell.comparison.published.mean)
     return replace(cell.comparison, range_of_column=gap).outcome is Verdict.REPRODUCED

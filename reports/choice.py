@@ -46,10 +46,12 @@ class Choice:
             columns=tuple(result.table.columns[j] for j in columns),
         )
         cells = [[result.cells[i][j] for j in columns] for i in rows]
-        pairs = ((result.table.rows, table.rows), (result.table.columns, table.columns))
-        before, shown = ([{part.label for part in parts} for parts in each] for each in zip(*pairs, strict=True))
-        hidden = (frozenset(before[0] - shown[0]), frozenset(before[1] - shown[1]))
+        hidden = _left_out(result.table.rows, table.rows), _left_out(result.table.columns, table.columns)
         return replace(result, table=table, cells=cells, hidden=hidden)
+
+
+def _left_out(parts: Iterable[Any], chosen: Iterable[Any]) -> frozenset[str]:
+    return frozenset(part.label for part in parts) - {part.label for part in chosen}
 
 
 WHOLE = Choice()

@@ -134,7 +134,7 @@ class Planned:
             made = [table.name for table in tables if now[table.name] in table.gpu]
             if not made or self.where.on_gpu:
                 return []
-            cost = f"without one {found.runs} runs take {how} {hours(seconds)} core-hours"
+            cost = f"without one {found.runs} runs take {hours(seconds, how)} core-hours"
             lines = [
                 f"not submitted: table {', '.join(made)} at protocol {now[made[0]]} is made for a GPU, and its array "
                 f"tasks have none; {cost if seconds else 'the cost without one is unknown'}",

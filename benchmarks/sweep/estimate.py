@@ -60,12 +60,6 @@ class Estimate:
         """Kind of bound that the sum is: "at least" where runs have no estimate, "at most", or neither."""
         return "at least" if self.unknown else "at most" if self.early else ""
 
-    @property
-    def amount(self) -> str:
-        """Return the hours with their bound, in words."""
-        told = hours(self.seconds)
-        return told if told.startswith("less") else f"{self.bound or 'about'} {told}"
-
     def lines(self, workers: int | None) -> list[str]:
         """Describe the estimate and its sources. workers: how many there are on this machine, if it trains."""
         if not self.runs:
@@ -74,7 +68,7 @@ class Estimate:
         if len(self.unknown) < self.runs:
             here = f" here with {workers} worker{'s' * (workers != 1)}"
             wall = f", {duration(self.wall(workers))}{here}" if workers else ""
-            lines = [f"estimate: {self.runs} runs, {self.amount} core-hours{wall}"]
+            lines = [f"estimate: {self.runs} runs, {hours(self.seconds, self.bound or 'about')} core-hours{wall}"]
             told = [f"{count} runs by {source}" for source, count in self.sources.items()]
             told += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
             told += [f"training may end early in {self.early}"] * bool(self.early)
@@ -87,11 +81,12 @@ class Estimate:
         return lines
 
 
-def hours(seconds: float) -> str:
-    """Return a duration in hours, with two digits where it is short."""
+def hours(seconds: float, bound: str = "") -> str:
+    """Return a duration in hours, with two digits where it is short; the bound precedes all but "less than 0.01"."""
     if 0 < seconds < 36:
         return "less than 0.01"
-    return f"{seconds / 3600:.2g}" if seconds < 36_000 else f"{seconds / 3600:,.0f}"
+    told = f"{seconds / 3600:.2g}" if seconds < 36_000 else f"{seconds / 3600:,.0f}"
+    return f"{bound} {told}".lstrip()
 
 
 def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:

@@ -61,6 +61,11 @@ class ParametricLayer:
     deviation: float | None = None
 
     @property
+    def described(self) -> str:
+        """Kind and name, for messages."""
+        return f"{type(self).__name__} {self.name!r}"
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the parameters."""
         raise NotImplementedError

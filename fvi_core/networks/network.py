@@ -36,7 +36,8 @@ from fvi_core.random import Streams
 
 
 class Apply(Protocol):
-    """What replaces a layer with parameters in a pass, and makes so many functions of one set of them."""
+    """Replaces a layer with parameters in a pass: ``apply(layer, parameters, a)`` returns outputs ``[R, samples, N,
+    ...]`` for one set of parameters."""
 
     @property
     def samples(self) -> int: ...
