@@ -168,6 +168,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         formats: Annotated[
             Optional[list[str]], typer.Option("--format", metavar="FORMAT", help="pdf, png or svg; repeat for more")
         ] = None,
+        listed: Annotated[
+            bool, typer.Option("--list", help="draw nothing; say which rows of each figure have records")
+        ] = False,
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
     ) -> None:
@@ -181,7 +184,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
         --format pdf --row FSVI --row MFVI
         """
-        from reports.figures import options
+        from reports.figures import options, standing, with_runs
         from reports.figures.own import select
 
         if also and not names:
@@ -198,6 +201,10 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         )
         forms = (*options.forms(formats or []), ".csv", ".txt")
         figures = select(names or [], shown, records, protocol)
+        if listed:
+            for figure, _, runs in with_runs(figures, shown, records, protocol, parse_seeds(seeds), chosen):
+                print(standing(figure, runs))
+            return
         _end(_draw(shown, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
 
     @app.command()

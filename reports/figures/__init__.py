@@ -35,6 +35,8 @@ __all__ = [
     "counted",
     "draw",
     "recorded_runs",
+    "standing",
+    "with_runs",
 ]
 
 
@@ -129,20 +131,49 @@ def draw(
     out = Path(out_dir) / "figures"
     out.mkdir(parents=True, exist_ok=True)
     digests = records.digests  # before any record is read, so that no stamp is newer than its figure
+    for figure, table, runs in with_runs(figures, suite, records, protocol, seeds, options):
+        if runs:
+            yield _draw(figure, table, runs, digests, out, forms, options)
+        else:
+            yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
+
+
+def with_runs(
+    figures: Sequence[Figure],
+    suite: Suite,
+    records: Records,
+    protocol: str | None = None,
+    seeds: list[int] | None = None,
+    options: Options = Options(),
+) -> Iterator[tuple[Figure, Any, Runs | None]]:
+    """Return every figure with its table, of the rows chosen, and its runs: None where the suite lacks the table. A
+    computed figure has no table.
+
+    Raises UnknownName for unknown rows or columns.
+    """
     names = sorted({figure.table for figure in figures} & set(suite.table_names()))
     tables = {table.name: table for table in with_rows_brought(list(map(suite.extended, names)), suite, records.store)}
     options.check_rows(tables.values())
     for figure in figures:
         if not figure.table:
-            yield _draw(figure, None, Runs(figure, COMPUTED, {}, (), records.curves), digests, out, forms, options)
+            yield figure, None, Runs(figure, COMPUTED, {}, (), records.curves)
             continue
         if figure.table not in tables:
-            yield Drawn(figure.name, skipped=f"there is no table {figure.table}")
+            yield figure, None, None
             continue
-        table = tables[figure.table]
-        chosen = replace(table, rows=options.rows_of(table))
-        runs = recorded_runs(figure, chosen, protocol, records, seeds)
-        yield _draw(figure, table, runs, digests, out, forms, options)
+        table = replace(tables[figure.table], rows=options.rows_of(tables[figure.table]))
+        yield figure, table, recorded_runs(figure, table, protocol, records, seeds)
+
+
+def standing(figure: Figure, runs: Runs | None) -> str:
+    """Return a line on a figure: its protocol, the number of runs, and how many of its rows have records."""
+    about = f"there is no table {figure.table}"
+    if runs:
+        rows = len(runs.records) + len(runs.missing)
+        counts = f", {len(runs.records)} of {rows} rows" if rows else ""
+        about = runs.about() if runs.records or not rows else f"protocol {runs.protocol}"
+        about += counts + ": none of " * bool(runs.missing) + "; ".join(runs.missing)
+    return f"{figure.name:<42} {about}"
 
 
 def recorded_runs(

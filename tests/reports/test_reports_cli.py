@@ -98,6 +98,23 @@ def test_figures_says_what_it_skips(run) -> None:
     assert (status, output) == (0, "Figure digits-roc: skipped: there is no table digits\n")
 
 
+def test_figures_are_listed_with_the_rows_that_have_records(run, tmp_path: Path) -> None:
+    names = ("pequignot2020-5-points", "digits-roc", "cinquin2024-figure-17")
+    status, output, _ = run("figures", *names, "--list")
+    assert (status, [line.split(maxsplit=1) for line in output.splitlines()]) == (
+        0,
+        [
+            ["pequignot2020-5-points", "protocol paper, n = 3 runs, 1 of 1 rows"],
+            ["digits-roc", "there is no table digits"],
+            ["cinquin2024-figure-17", "computed"],
+        ],
+    )
+    status, output, _ = run("figures", "pequignot2020-figure-1", "--list", suite=Suite())
+    assert status == 0
+    assert output.split(maxsplit=1)[1].startswith("protocol paper, 0 of 7 rows: none of MFVI; MC Dropout; ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_figures_have_a_row_more(run, tmp_path: Path) -> None:
     status, output, errors = run("figures", "digits-points", "--also", "swag", suite=Suite())
     assert status == 0, errors
