@@ -22,6 +22,7 @@ from reports.figures.style import legend, panels, panels_of
 from reports.records import Records
 
 POINTS = "points"
+BELOW = 0.25  # how far under a row's number the published one stands, in rows
 # Curve of a record -> figure: end of the curve's name, figure's name, title, function that draws it.
 CURVES = (
     ("test/reliability", "reliability", "Reliability", "ood:reliability"),
@@ -81,8 +82,8 @@ def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]
 
 
 def points(runs: Runs) -> Canvas:
-    """Draw every column of a table as a panel: the mean of each row with one standard error, the published number
-    hollow."""
+    """Draw every column of a table as a panel: the mean of each row with one standard error, and below it the published
+    number with its own, hollow."""
     assert runs.cells is not None
     result = runs.cells()
     columns = result.table.columns
@@ -92,7 +93,7 @@ def points(runs: Runs) -> Canvas:
     places = [j for j in chosen if any(row[j].n for row in there)]
     if not places:
         raise NothingToShow("no cell of the columns has a value")
-    figure, axes = panels(len(places), 3, max(1.2, 0.55 + 0.17 * len(there)), sharey=True)
+    figure, axes = panels(len(places), 3, max(1.2, 0.55 + 0.2 * len(there)), sharey=True)
     published = False
     for axis, place, title in zip(axes, places, column_names(result, places)):
         for at, row in enumerate(there):
@@ -105,8 +106,12 @@ def points(runs: Runs) -> Canvas:
                 named(cell.row.label, *drawn.get_children())
             if cell.published is not None:
                 published = True
-                ring = axis.plot(cell.published.mean, at, "o", color="black", markerfacecolor="none", markersize=5)
-                named(f"{cell.row.label}, {PUBLISHED}", *ring)
+                printed = cell.published
+                ring = axis.errorbar(
+                    printed.mean, at + BELOW, xerr=printed.stderr, fmt="o", color="black", markersize=4, elinewidth=0.7,
+                    markerfacecolor="none",
+                )  # fmt: skip
+                named(f"{cell.row.label}, {PUBLISHED}", *ring.get_children())
         column = columns[place]
         metric = column.cell.metric
         side = {1: "\n(higher is better)", -1: "\n(lower is better)"}.get(labels.side(column), "")
@@ -118,5 +123,5 @@ def points(runs: Runs) -> Canvas:
         axis.locator_params(axis="x", nbins=4)  # more labels of six characters would run together
     counts = {row[place].n for row in there for place in places if row[place].n}
     if published:
-        legend(figure, {"published": dot("black", markerfacecolor="none", markersize=5)})
+        legend(figure, {"published": dot("black", markerfacecolor="none", markersize=4)})
     return titled(figure, runs, counted(runs.protocol, counts, "bars: SE"))

@@ -16,7 +16,7 @@ from benchmarks.records.published import Published
 from reports.aggregate import CellResult, TableResult
 from reports.figures import FIGURES, Figure, Runs, kernels
 from reports.figures.ood import _reliability
-from reports.figures.own import points
+from reports.figures.own import BELOW, points
 from reports.figures.parts import FEW, few, mean_and_error, two_histograms
 from reports.figures.style import labelled, plt
 from reports.figures.toys import shades
@@ -68,7 +68,7 @@ def test_the_ece_in_a_legend_is_that_of_the_drawn_bins(bins: int, ece: str) -> N
     assert _reliability(axis, runs) == f"; ECE of {bins} bins" and f"MAP  ECE {ece}" in labelled(axis)
 
 
-def test_points_are_means_with_one_error_and_published_numbers_as_rings() -> None:
+def test_points_are_means_with_one_error_and_published_numbers_as_rings_with_theirs() -> None:
     table = tables.get("dirichlet2022-2")
     rows, columns = table.rows[:2], table.columns[:1]
     number = Published("p", "1", "mnist", "", "MAP", "accuracy", 92.0, 0.2, 5, "", ("", ""))
@@ -77,11 +77,12 @@ def test_points_are_means_with_one_error_and_published_numbers_as_rings() -> Non
     result = TableResult(replace(table, rows=rows, columns=columns), "paper", cells)
     runs = Runs(Figure("t-points", "t", "t", "", ""), "paper", {}, (), lambda run: {}, cells=lambda: result)
     axis = points(runs).axes[0]
-    bars = [each.get_children() for each in axis.containers]
+    rings = [each for each in axis.containers if each[0].get_markerfacecolor() == "none"]
+    bars = [each.get_children() for each in axis.containers if each not in rings]
     assert [tuple(drawn[0].get_xydata()[0]) for drawn in bars] == [(90.0, 0.0), (95.0, 1.0)]  # type: ignore[attr-defined]
     assert bars[0][-1].get_segments()[0].tolist() == [[89.0, 0.0], [91.0, 0.0]] and len(bars[1]) == 1  # type: ignore[attr-defined]
-    rings = [each for each in axis.lines if each.get_markerfacecolor() == "none"]
-    assert [ring.get_xydata().tolist() for ring in rings] == [[[92.0, 0]]]  # type: ignore[union-attr]
+    assert [ring[0].get_xydata().tolist() for ring in rings] == [[[92.0, BELOW]]]
+    assert rings[0].get_children()[-1].get_segments()[0].tolist() == [[91.8, BELOW], [92.2, BELOW]]
     assert "higher is better" in axis.get_xlabel()
 
 
