@@ -42,15 +42,14 @@ class Paired:
     """Difference of two rows over the runs that both have.
 
     gap: mean difference; spread: standard deviation of the differences (ddof = 1); n: shared runs; overlap: test points
-    for each training point, where the runs are of different splits of the same points; constant: whether each row has
-    one value in all runs, as a Gaussian process has. gap and spread are nan for fewer than two runs.
+    for each training point, where the runs are of different splits of the same points. gap and spread are nan for fewer
+    than two runs. Where the difference is the same in every run, a sign test decides.
     """
 
     gap: float
     spread: float
     n: int
     overlap: float = 0.0
-    constant: bool = False
 
     @property
     def error(self) -> float:
@@ -78,9 +77,7 @@ class Paired:
     def _p(self, n: int) -> float:
         if self.spread:
             return float(2 * scipy.special.stdtr(n - 1, -abs(self.gap) / self._error(n)))
-        if self.gap:
-            return 0.0 if self.constant else 2.0 ** (1 - n)
-        return 1.0
+        return 2.0 ** (1 - n) if self.gap else 1.0
 
     def _error(self, n: int) -> float:
         return self.spread * math.sqrt(1 / n + self.overlap) if n else math.nan
@@ -92,14 +89,11 @@ def quantile(freedom: Any, level: float = ALPHA) -> Any:
     return np.where(np.isfinite(freedom), scipy.special.stdtrit(freedom, 1 - level / 2), normal)
 
 
-def compare(
-    first: Runs, second: Runs, overlap: float = 0.0, size: float | None = None, constant: bool | None = None
-) -> Paired:
+def compare(first: Runs, second: Runs, overlap: float = 0.0, size: float | None = None) -> Paired:
     """Return the difference first - second over the runs that both have, by (split, seed).
 
     overlap: test points for each training point, where runs are of overlapping splits. size: largest size of the
-    numbers that were added up, against which a difference counts as rounding; None: that of first. constant: whether
-    what is compared has one value in all runs; None: where first has.
+    numbers that were added up, against which a difference counts as rounding; None: that of first.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < 2:
@@ -111,9 +105,7 @@ def compare(
     spread = math.sqrt(np.add.reduce(apart * apart) / (len(gaps) - 1))
     rounding = ROUNDING * (max(map(abs, first.values())) if size is None else size)
     gap, spread = (float(each) if abs(each) > rounding else 0.0 for each in (gap, spread))
-    if constant is None:
-        constant = len({first[run] for run in shared}) == 1
-    return Paired(gap, spread, len(gaps), overlap if varied else 0.0, constant)
+    return Paired(gap, spread, len(gaps), overlap if varied else 0.0)
 
 
 def holm(p_values: Sequence[float]) -> list[bool]:

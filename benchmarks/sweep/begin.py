@@ -284,8 +284,8 @@ def parse_seeds(seeds: Seeds) -> list[int] | None:
     found: set[int] = set()
     try:
         for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
-            first, _, last = part.partition("-")
-            found.update(range(int(first), int(last or first) + 1))
+            first, dash, last = part.partition("-")
+            found.update(range(int(first), int(last if dash else first) + 1))
     except ValueError:
         found.clear()
     if not found:

@@ -68,7 +68,9 @@ class Estimate:
         if len(self.unknown) < self.runs:
             here = f" here with {workers} worker{'s' * (workers != 1)}"
             wall = f", {duration(self.wall(workers))}{here}" if workers else ""
-            lines = [f"estimate: {self.runs} runs, {hours(self.seconds, self.bound or 'about')} core-hours{wall}"]
+            runs = f"{self.runs - len(self.unknown)} of {self.runs}" if self.unknown else f"{self.runs}"
+            cost = hours(self.seconds, "at most" if self.early else "about")
+            lines = [f"estimate: {runs} runs, {cost} core-hours{wall}"]
             told = [f"{count} runs by {source}" for source, count in self.sources.items()]
             told += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
             told += [f"training may end early in {self.early}"] * bool(self.early)

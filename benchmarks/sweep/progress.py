@@ -65,7 +65,6 @@ class Plain(Display):
 
     def __init__(self, every: float = LINE_EVERY) -> None:
         self.file, self.every = sys.stdout, every  # runs trained in this process redirect stdout to their logs
-        self.total = 0
         self.known: set[str] = set()  # keys of finished runs; two workers may report the same one
         self.failed: set[str] = set()
         self.forecast = Forecast([])
@@ -74,7 +73,6 @@ class Plain(Display):
 
     def begin(self, plan: Plan, forecast: Forecast) -> None:
         self.forecast, groups = forecast, forecast.groups
-        self.total = sum(map(len, groups))
         for problem in plan.problems:
             self.say(problem)
         todo = f"{groups_text(len(groups))} to train" if groups else "nothing to do"
@@ -99,6 +97,11 @@ class Plain(Display):
 
     def say(self, text: str) -> None:
         print(text, file=self.file, flush=True)
+
+    @property
+    def total(self) -> int:
+        """Number of runs to train, with those taken over from other sweeps so far."""
+        return len({key for keys in self.forecast.groups for key in keys})
 
     def left(self) -> str:
         """Return the time left, in words."""
@@ -142,11 +145,6 @@ class Live(Plain):
             redirect_stderr=False,
         )
 
-    def begin(self, plan: Plan, forecast: Forecast) -> None:
-        super().begin(plan, forecast)
-        if forecast.groups:
-            self.region.start()
-
     def say(self, text: str) -> None:
         self.region.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -154,6 +152,7 @@ class Live(Plain):
         self.region.stop()
 
     def _draw(self) -> None:
+        self.region.start()  # nothing if it has begun
         self.region.refresh()
 
     def _bars(self) -> Any:

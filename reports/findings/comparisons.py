@@ -85,8 +85,7 @@ class Comparison:
             for run in shared
         }
         sizes = (abs(weight * cell.values[run]) for weight, cell in self.terms for run in shared)
-        constant = all(len({cell.values[run] for run in shared}) == 1 for cell in self.cells)
-        found = compare(sums, dict.fromkeys(sums, 0.0), self.overlap, max(sizes, default=0.0), constant)
+        found = compare(sums, dict.fromkeys(sums, 0.0), self.overlap, max(sizes, default=0.0))
         return found if found.n > 1 else "fewer than two splits and seeds that all rows have"
 
 
@@ -250,7 +249,7 @@ class _Maker:
         for first in self.a:
             for second in self.b:
                 own, printed = (
-                    compare(side[second], side[first], constant=False) if side[first] else None for side in sides
+                    compare(side[second], side[first]) if side[first] else None for side in sides
                 )
                 tested = (own if own and own.n > 1 else None, printed if printed and printed.n > 1 else None)
                 label = f"mean rank by {name(self.result.table.columns[self.columns[0]].cell.metric)}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks import files
 from benchmarks.state.checkpoints import Checkpoints
 from benchmarks.state.claims import Holder
-from benchmarks.sweep import progress, runner
+from benchmarks.sweep import hints, progress, runner
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome
 from benchmarks.sweep.progress import duration
@@ -70,14 +70,14 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
             f"SLURM did not take the jobs: {message(error)}; check the options (file or --slurm) "
             f"and the script in {folder / 'logs'}"
         ) from error
-    job = made[0].job_id.partition("_")[0]
+    job, where = made[0].job_id.partition("_")[0], hints.folders(results=todo[0].results, state=state)
     tasks = f"{len(made)} array task{'s' * (len(made) != 1)}"
     return [
         f"submitted {sum(len(group.keys) for group in todo)} runs to {tasks}: SLURM job {job}",
-        "  follow:  make status   (or: squeue --me)",
+        f"  follow:  {hints.benchmarks('status', *where) if where else 'make status'}   (or: squeue --me)",
         f"  logs:    {state}/logs/<run>.log, and of array tasks {folder / 'logs'}",
         f"  cancel:  scancel {job}",
-        "  collect: not needed: every run writes its record into results/ when it ends",
+        f"  collect: not needed: every run writes its record into {todo[0].results} when it ends",
         "  again:   the same command submits only what is neither done nor queued nor running",
     ]
 

@@ -138,6 +138,7 @@ def test_a_kind_without_records_costs_what_similar_ones_do_in_proportion_to_the_
     assert found.seconds == pytest.approx(3.0)
     assert [*found.sources] == ["records of similar runs, in proportion to the work"]
     assert [config["method"] for config in found.unknown] == ["b"] and found.bound == "at least"
+    assert found.lines(None)[0] == "estimate: 1 of 2 runs, less than 0.01 core-hours"
     assert [config["method"] for config in found.untried] == ["a", "b"], (
         "whether they can be run at all is to be looked at"
     )

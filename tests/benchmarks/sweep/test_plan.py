@@ -144,7 +144,7 @@ def test_seeds_that_a_table_does_not_have_are_told(text, told):
     assert begin.beyond(tables, None, text) == ([told] if told else [])
 
 
-@pytest.mark.parametrize("text", ["0", "a", "3-1", "-1", "1.5", ","])
+@pytest.mark.parametrize("text", ["0", "a", "3-1", "-1", "0-", "0-,5", "1.5", ","])
 def test_seeds_that_mean_nothing(text):
     with pytest.raises(UsageError, match="--seeds"):
         begin.parse_seeds(text)

@@ -68,6 +68,25 @@ def test_an_evaluation_after_training_is_not_said_to_be_over(tmp_path, capsys):
     assert "time left not known [MAP, digits, split 0 seed 0 100% curvature, batch 3 of 9]" in second
 
 
+def test_runs_taken_over_from_another_sweep_are_counted(tmp_path, capsys, monkeypatch):
+    plan = make_plan([fakes.config(seed) for seed in range(2)], tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    first, second = plan.groups
+    display = progress.Plain(every=0)
+    display.begin(plan, Forecast([]))
+    display.report(first, 0.5, "step 5")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0/1 runs, time left not known [MAP, digits")
+    display.end(first, [RunOutcome(first.keys[0], "done")])
+    display.report(second, 0.5, "step 5")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1/2 runs, ")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    live = progress.Live()
+    live.begin(plan, Forecast([]))
+    live.report(first, 0.5, "step 5")
+    live._show(now=True)
+    live.close()
+    assert "0/1, 0 failed" in capsys.readouterr().out
+
+
 def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch):
     clock = iter([0.0, 4.0, 12.0, 30.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
