@@ -40,7 +40,8 @@ class EarlyStopping:
     ``patience`` epochs.
 
     The validation loss is minus the mean log-likelihood of the validation subset. With ``objective`` it is the whole
-    objective with the validation subset as training data: the subset's size also scales the divergence.
+    objective with the validation subset as training data: the subset's size also scales the divergence (images come in
+    pieces of VALIDATION_IMAGES, each of which is one batch).
     """
 
     patience: int

@@ -61,6 +61,11 @@ class CellResult:
         """Number of runs."""
         return len(self.values)
 
+    @property
+    def complete(self) -> bool:
+        """Whether every split has a run: without some, a mean may be over easier splits than those of other rows."""
+        return bool(self.values) and not self.splits_missing
+
     # By NumPy and not as a pandas frame: pandas sums in another order, which shows in the last digits of a few printed
     # cells, and loading it takes longer than the whole aggregation.
     @cached_property
@@ -96,11 +101,12 @@ class CellResult:
         return Comparison(tuple(self.values.values()), self.published, self.range_of_column)
 
     @property
-    def relative(self) -> float | None:
-        """(ours - published) / |published|; None where either is unknown or the published value is 0."""
-        if self.published is None or not math.isfinite(self.mean) or self.published.mean == 0:
-            return None
-        return (self.mean - self.published.mean) / abs(self.published.mean)
+    def apart_by(self) -> str:
+        """ours - published, to the last digit that is published; empty where either is unknown or infinite."""
+        if self.published is None or not math.isfinite(self.mean):
+            return ""
+        digits = len(self.published.printed[0].partition(".")[2])
+        return f"{self.mean - self.published.mean:+z.{digits}f}".replace("-", "−")
 
     @property
     def missing(self) -> str | None:
@@ -133,8 +139,7 @@ class CellResult:
         if self.is_cost:
             return f"another machine, {self.mean / self.published.mean:.2g} of the published time"
         if self.comparison is None:
-            size = "" if self.relative is None else f", {100 * self.relative:+z.1f} %".replace("-", "−")
-            return "one run, no error" + size
+            return "one run, no error" + f", {self.apart_by}" * bool(self.apart_by)
         return self.outcome
 
     @property

@@ -34,8 +34,8 @@ LEVEL = 0.05
 RULE = (
     "Difference: (ours − published) in combined standard errors, rounding of the published number taken off; "
     f"reproduced where a t-test at level {LEVEL} tells no difference (Welch's degrees of freedom), uninformative "
-    "where it would tell none between any two published rows of the column; ~: no published error, taken as ours, with "
-    "a verdict where a scatter of a quarter of ours and of four times ours give the same."
+    "where it could not tell half of the range of the column's published numbers; ~: no published error, taken as "
+    "ours, with a verdict where a scatter of a quarter of ours and of four times ours give the same."
 )
 SCATTERS = (0.25, 4.0)  # scatter of single published runs, in units of ours, where no error is published
 SHARES = 10_000  # points of a numerical integral

@@ -23,10 +23,7 @@ from reports.significance import RULE
 MIXED, QUOTED = " (mixed)", "†"
 RUNS = "Runs"
 FVI = " fVI"
-ONE_RUN = (
-    "% (one run): relative to the published number, (ours − published) / |published|, in columns of per cent too; "
-    "without a test, as one run has no error."
-)
+ONE_RUN = "(one run): ours − published, in the unit of the column; without a test, as one run has no error."
 HUGE = 100  # a difference of so many errors is huge
 EACH = 8  # most columns whose numbers are listed singly
 SMALL_ERRORS = (
@@ -146,7 +143,7 @@ def counts(known: list[CellResult]) -> str:
 
 def _one_run(known: Iterable[CellResult]) -> str:
     """Explain the difference of a cell of one run, where one is shown."""
-    shown = any(cell.n == 1 and not cell.is_cost and cell.relative is not None for cell in known)
+    shown = any(cell.n == 1 and not cell.is_cost and cell.apart_by for cell in known)
     return ONE_RUN if shown else ""
 
 

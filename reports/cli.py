@@ -103,7 +103,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             published=published, difference=difference, across=across, notes=notes,
             page=page_size(page) if page else WHOLE.page,
         )  # fmt: skip
-        records = Records(results, state)
+        records = _records(results, state)
         found = interface.chosen(name, records, also or (), suite)
         result = interface.result(found, protocol, seeds, records)
         if protocol is None and result.protocol != found.default_protocol:
@@ -123,7 +123,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Write every table that has the protocol as Markdown and LaTeX, and count its cells."""
         from reports.tables import render_table
 
-        records = Records(results, state)
+        records = _records(results, state)
         problems: list[str] = []
         for found in with_rows_brought([suite.table(name) for name in suite.table_names()], suite, records.store):
             if protocol is None or protocol in found.protocols:
@@ -190,7 +190,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         if also and not names:
             raise UsageError(f"--also {also[0]} is for figures that are named: figures uci-points --also METHOD")
         shown = adding(suite, also)
-        records = Records(results)
+        records = _records(results)
         chosen = options.Options(
             *options.size(size),
             "" if title == options.OFF else title,
@@ -213,7 +213,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         from reports import coverage as counting
 
         out.mkdir(parents=True, exist_ok=True)
-        rows = counting.remembered(Records(results), suite, out / ".coverage")
+        rows = counting.remembered(_records(results), suite, out / ".coverage")
         print(f"{counting.text(rows)}\nMarkdown: {_written(out / 'coverage.md', counting.markdown(rows))}")
         problems = counting.problems(rows)
         _end(problems, told=problems)
@@ -227,7 +227,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Make a site of all tables, methods and figures. It opens from its files, without a server or a network."""
         from reports.page.site import API, write
 
-        made = write(suite, Records(results, state), out)
+        made = write(suite, _records(results, state), out)
         print(f"{made.pages} pages, {made.bytes / 1e6:.1f} MB: {_shown(made.start)}")
         if not (out / API).exists():
             print("The site has no link to the library's functions: make docs page writes their pages and links them.")
@@ -247,7 +247,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """
         from reports.paper import told, write
 
-        made = write(suite, Records(results, state), out, lambda words: print(words, flush=True))
+        made = write(suite, _records(results, state), out, lambda words: print(words, flush=True))
         print(f"{told(made)}: {_shown(made.pdf)}")
         _end(made.problems)
 
@@ -268,7 +268,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Write docs/causes.md: every cell that differs at protocol paper, its cause, and what was tried."""
         from reports.tried import page
 
-        records = Records(results)
+        records = _records(results)
         print(_written(file, page(suite, records)))
         _end(records.problems)
 
@@ -286,7 +286,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         if paper and paper not in claims.papers():
             raise unknown("paper", paper, claims.papers())
-        records = Records(results)
+        records = _records(results)
         found = page.of_book(Book(suite, records))
         print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
         out.mkdir(parents=True, exist_ok=True)
@@ -364,6 +364,13 @@ def _draw(
             print(f"Figure {drawn.name}: {what}", flush=True)
             problems += drawn.problems
     return problems
+
+
+def _records(results: Path, *state: Path) -> Records:
+    """Return the records of a folder. Raises UsageError if there is none, most often for a misspelt name."""
+    if not results.is_dir():
+        raise UsageError(f"--results: there is no folder {results}")
+    return Records(results, *state)
 
 
 def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:

@@ -25,11 +25,11 @@ EXPLANATION = (
     "Cells of the published tables. Recorded: at least one run under protocol paper; partial: fewer runs than that "
     f"protocol asks for. Reproduced: a t-test at level {LEVEL} tells no difference from the published number; differ: "
     "it does; shown: of those, cells whose cause a table here shows (reports/causes.csv); too wide (uninformative): "
-    "it could not have told any of the published rows apart; undecided: no verdict, as there is one run, or splits are "
-    "missing, or no error is published and the verdict depends on it, or it is a time of another machine. "
-    "docs/verdicts.md has the rules. Reduced: cells with records under a reduced protocol only (smoke apart, which "
-    "means nothing), counted in its two columns and nowhere else. Broken: "
-    "records that cannot be trusted and are not counted, for every table that needs them."
+    "it could not have told half of the range of the column's published numbers; undecided: no verdict, as there is "
+    "one run, or splits are missing, or no error is published and the verdict depends on it, or it is a time of "
+    "another machine. docs/verdicts.md has the rules. Reduced: cells with records under a reduced protocol only (smoke "
+    "apart, which means nothing), counted in its two columns and nowhere else. Broken: records that cannot be trusted "
+    "and are not counted, for every table that needs them."
 )
 
 

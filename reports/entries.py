@@ -16,7 +16,7 @@ VERDICTS = {
     "uninformative": ("u", "uninformative"),
     "no verdict": ("n", "no verdict, as splits are missing or no error is published"),
     "×": ("t", "ratio of the times, ours to the published one"),
-    "% (one run)": ("o", "one run: the relative difference in per cent"),
+    "(one run)": ("o", "one run: ours minus published, in the unit of the column"),
 }
 
 

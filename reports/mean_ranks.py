@@ -37,7 +37,7 @@ def sentence(result: TableResult) -> str:
     Beside each is the rank by the published numbers of the same data sets. Empty where there is no such set.
     """
     rows = [row for row in result.cells if row and row[0].row.label in result.table.ranked]
-    columns = [j for j in range(len(result.table.columns)) if all(row[j].n > 1 for row in rows)]
+    columns = [j for j in range(len(result.table.columns)) if all(bar_of_runs(row[j]) for row in rows)]
     if not rows or not columns:
         return ""
     own, published = (_mean_ranks(bar_of, rows, columns) for bar_of in (bar_of_runs, bar_of_published))
@@ -64,8 +64,8 @@ def _mean_ranks(
 
 
 def bar_of_runs(cell: CellResult) -> Bar | None:
-    """Return mean and standard error over our runs; None for fewer than two."""
-    return (cell.mean, cell.stderr) if cell.n > 1 else None
+    """Return mean and standard error over our runs; None for fewer than two, and where splits are missing."""
+    return (cell.mean, cell.stderr) if cell.n > 1 and cell.complete else None
 
 
 def bar_of_published(cell: CellResult) -> Bar | None:

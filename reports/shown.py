@@ -74,7 +74,7 @@ def difference(cell: CellResult) -> Shown:
     if cell.is_cost and cell.published:
         return Shown(f"{cell.mean / cell.published.mean:.2g}", mark="×")
     if cell.comparison is None or cell.outcome is None:
-        return Shown() if cell.relative is None else Shown(_signed(f"{100 * cell.relative:+z.1f}"), mark="% (one run)")
+        return Shown(cell.apart_by, mark="(one run)") if cell.apart_by else Shown()
     t = cell.comparison.t
     size = "0.0" if abs(t) < 0.05 else _signed(f"{t:+.1f}").replace("inf", "∞")
     return Shown(size, before="~" * cell.comparison.assumed, mark=cell.outcome.word)

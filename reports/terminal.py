@@ -23,7 +23,7 @@ ARROWS = {mark.strip() for mark in MARKS.values()} - {""}
 SIGNS = {
     "difference": "difference: (ours − published) in combined standard errors, and what a t-test says of it",
     "~": "~: no error is published, ours stands for it",
-    "% (one run)": "% (one run): (ours − published) / |published|, since one run has no error",
+    "(one run)": "(one run): ours − published, since one run has no error",
     QUOTED: f"{QUOTED}: quoted by the paper from another one",
     MIXED.strip(): "mixed: runs of several processors, whose costs are not compared",
 }

@@ -21,7 +21,8 @@ class Ensemble(Family):
 
     ``joint`` False: members are trained independently, each with its own initialisation, batches and random numbers,
     and only predict together. ``joint`` True: members see the same batches and share one objective, whose divergence
-    may compare them (dirichlet2022: the M members are the M samples of the predictive).
+    may compare them (dirichlet2022: the M members are the M samples of the predictive). Members trained with a noise of
+    their own predict with one, of the mean of its parameters, where Lakshminarayanan et al. keep each member's.
     """
 
     base: PartSpec = nested(FAMILIES)

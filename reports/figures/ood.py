@@ -94,13 +94,13 @@ def pit(runs: Runs) -> Canvas:
         axis.bar(edges[:-1], density, np.diff(edges), align="edge", color=colour(label), alpha=0.75, linewidth=0)
         axis.errorbar((edges[:-1] + edges[1:]) / 2, density, error, fmt="none", ecolor=GREY, elinewidth=0.6)
         axis.axhline(1, color=GREY, linewidth=0.7, linestyle=":")
-        axis.set(title=label, xlim=(0, 1), xticks=[0, 0.5, 1])
-        told = f"KS {metric_mean(runs, label, 'pit_ks'):.3f}"
-        axis.text(0.97, 0.95, told, ha="right", va="top", fontsize="small", transform=axis.transAxes)
+        axis.set(title=f"{label}\nKS {metric_mean(runs, label, 'pit_ks'):.3f}", xlim=(0, 1), xticks=[0, 0.5, 1])
     axes[0].set_ylim(bottom=0)
     label_edges(axes, "F(y)", "density")
     legend(figure, {"calibrated": Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")})
-    return titled(figure, runs, runs.about("error bars: SE") + "; KS: distance, mean over runs")
+    without = [label for label in runs.records if label not in curves]
+    lacking = f"; no PIT values: {', '.join(without)}" if without else ""
+    return titled(figure, runs, f"{runs.about('error bars: SE')}; KS: distance, mean over runs{lacking}")
 
 
 def distributions(runs: Runs) -> Canvas:

@@ -122,6 +122,9 @@ def points(runs: Runs) -> Canvas:
         axis.grid(axis="y", linewidth=0.3, color="0.85")
         axis.locator_params(axis="x", nbins=4)  # more labels of six characters would run together
     counts = {row[place].n for row in there for place in places if row[place].n}
+    bars = "bars: SE" + ", of one run none" * (1 in counts)
+    if empty := [column_names(result, [j])[0] for j in chosen if j not in places]:
+        bars += f"; no values: {', '.join(empty)}"
     if published:
         legend(figure, {"published": dot("black", markerfacecolor="none", markersize=4)})
-    return titled(figure, runs, counted(runs.protocol, counts, "bars: SE"))
+    return titled(figure, runs, counted(runs.protocol, counts, bars))

@@ -73,7 +73,7 @@ def _roc(axis: Axes, curves: Mapping[str, Any], measure: str) -> None:
     for label, found in curves.items():
         band(axis, label, stack(found, "fpr")[0], stack(found, "sensitivity"))
     sensitivity, specificity = NHS
-    axis.plot(1 - specificity, sensitivity, "o", color="black", markersize=5, zorder=9, label=TARGET)
+    axis.plot(1 - specificity, sensitivity, "*", color="black", markersize=8, zorder=9, label=TARGET)
     axis.set(xlim=(0, 1), ylim=(0, 1.01))
 
 

@@ -248,9 +248,7 @@ class _Maker:
             sides.append(found)
         for first in self.a:
             for second in self.b:
-                own, printed = (
-                    compare(side[second], side[first]) if side[first] else None for side in sides
-                )
+                own, printed = (compare(side[second], side[first]) if side[first] else None for side in sides)
                 tested = (own if own and own.n > 1 else None, printed if printed and printed.n > 1 else None)
                 label = f"mean rank by {name(self.result.table.columns[self.columns[0]].cell.metric)}"
                 words = f"{first} against {second}"

@@ -22,7 +22,8 @@ RULE = (
     "standard errors, or by their sign where no error is printed. By our records: a t-test over shared splits and "
     "seeds. A claim holds where all comparisons that it names are significant, with Holm's correction over the claims "
     f"of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols are never mixed. An effect "
-    "above 0 goes the claimed way; the margin of a claim that something is not worse is added to it."
+    "above 0 goes the claimed way; the margin of a claim that something is not worse is added to it. A claim is in our "
+    "words; its quotation is the first words of the passage. dirichlet2022-9 is a part of dirichlet2022-8."
 )
 COLUMNS = {
     "claim": "its name in reports/claims",
@@ -57,17 +58,18 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     printed = [each for each in findings if each.by_paper != Verdict.UNTESTED]
     own = _by(findings)
     holds, turned = [*own[Verdict.HOLDS], *own[Verdict.SO_FAR]], [*own[Verdict.REVERSED], *own[Verdict.PART]]
+    kept = [each for each in printed if each.by_paper == Verdict.HOLDS]
     against = [each for each in printed if each.by_paper in (Verdict.PART, Verdict.REVERSED)]
     once = sum(each.printed[AGAINST] == 1 for each in against)
     figures = sum(not each.claim.tests for each in own[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
-        f"What survives: {sum(each.by_paper == Verdict.HOLDS for each in printed)} of the {len(printed)} claims that "
-        f"the papers' own numbers can test hold in every comparison that they name, and our runs confirm "
-        f"{len(holds)}{_examples(holds)}.",
+        f"What survives: {len(kept)} of the {len(printed)} claims that the papers' own numbers can test hold in every "
+        f"comparison that they name. Of all {len(findings)} claims our runs confirm {len(holds)}, "
+        f"{sum(each in kept for each in holds)} of them among those {len(kept)}{_examples(holds)}.",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one, and our runs reverse {len(turned)}{' at least in part' if turned else ''}"
-        f"{_examples(turned)}.",
+        f"of them in a single one. Our runs reverse {len(turned)}{' at least in part' if turned else ''}, "
+        f"{sum(each in against for each in turned)} of them among those {len(against)}{_examples(turned)}.",
         f"What nobody can tell yet: our runs are too few to decide {len(own[Verdict.OPEN])} claims, and "
         f"{len(own[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
         f"{reduced} of our verdicts are of reduced runs.",
@@ -105,7 +107,7 @@ def by_records(finding: Finding) -> str:
     if not finding.counted:
         return f"{finding.by_records}: {finding.why}"
     words = f"{finding.by_records}: {_ways(finding.ours)}"
-    if finding.by_records == Verdict.OPEN and finding.ours[FOR] == len(finding.counted):
+    if finding.by_records == Verdict.OPEN and (finding.ours[AGAINST] or finding.ours[FOR] == len(finding.counted)):
         words += f", but not surely enough for one of {finding.family} claims (Holm)"
     if untested := len(finding.tested) - len(finding.counted):
         words += f"; {untested} more not tested"

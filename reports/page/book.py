@@ -23,7 +23,7 @@ STATUSES = {
     "reproduced": "reproduced: a test tells no difference",
     "shown": "differs, cause shown by an experiment here",
     "differs": "differs",
-    "uninformative": "uninformative: the test would agree with any published row",
+    "uninformative": "uninformative: the test cannot tell half of the range of the column's published numbers",
     "undecided": "no verdict: one run, splits missing, no published error, or a time of another machine",
     "reduced": "recorded under a reduced protocol only",
     "missing": "missing",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -162,9 +161,9 @@ class Methods:
     def _measured(self, sheet: Sheet, i: int, j: int) -> Measured:
         cell = sheet.result.cells[i][j]
         sign = side(cell.column)
-        means = [row[j].mean for row in sheet.result.cells if not math.isnan(row[j].mean)]
+        means = [row[j].mean for row in sheet.result.cells if row[j].complete]
         better = sum(sign * mean > sign * cell.mean for mean in means)
-        rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 else ""
+        rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 and cell.complete else ""
         return Measured(
             sheet,
             (i, j),

@@ -52,7 +52,8 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
         if column.cell.metric == metric:
             columns.setdefault(column.cell.dataset, []).append(j)
     means = np.array([[cell.mean for cell in row] for row in sheet.result.cells])
-    whole = {dataset: np.isfinite(means[:, js]).all(1) for dataset, js in columns.items()}
+    full = np.isfinite(means) & np.array([[cell.complete for cell in row] for row in sheet.result.cells])
+    whole = {dataset: full[:, js].all(1) for dataset, js in columns.items()}
     rows, datasets = _complete(np.array(list(whole.values())), list(columns))
     count = sum(len(columns[dataset]) for dataset in datasets)
     if len(rows) < 2 or count < 2:

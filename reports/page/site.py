@@ -64,7 +64,8 @@ PAPERS = {
     "rudner2021": "Rethinking function-space variational inference in Bayesian neural networks",
     "rudner2022": "Tractable function-space variational inference in Bayesian neural networks",
     "dirichlet2022": "Function-space variational inference for deep Bayesian classification",
-    "cinquin2024": "Well-defined function-space variational inference via regularized KL-divergence",
+    "cinquin2024": "Well-defined function-space variational inference in Bayesian neural networks via regularized "
+    "KL-divergence",
 }
 
 
