@@ -32,7 +32,7 @@ class UnfitValue(ValueError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return 'did you mean ...' with known names that resemble or contain an unknown one; all names without any."""
-    names = sorted(known)
+    names = sorted(set(known))
     return meant(name, names) or f"known: {', '.join(names) or 'none'}"
 
 
@@ -81,7 +81,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     """Return a few known names that resemble or contain an unknown one, whatever the case, most similar first."""
     import difflib  # here, since only errors need it
 
-    names = sorted(known)
+    names = sorted(set(known))
     asked, lower = str(name).lower(), {each.lower(): each for each in names}
     found = [lower[each] for each in difflib.get_close_matches(asked, lower, n=3, cutoff=0.5)]
     return found + [each for each in names if asked and asked in each.lower() and each not in found][:3]

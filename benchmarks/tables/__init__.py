@@ -72,4 +72,4 @@ def get(name: str) -> Table:
         if name == table.name or name in table.aliases:
             return table
     known = [alias for table in tables().values() for alias in (table.name, *table.aliases)]
-    raise UnknownName(f"no table {name!r}; {nearest(name, known)}")
+    raise UnknownName(f"no table {name!r}; {nearest(name, known)} (your own come from the files in FVI_PLUGINS)")

@@ -48,7 +48,8 @@ def select(names: Sequence[str], suite: Suite, records: Records, protocol: str |
             found.append(FIGURES[name])
             continue
         if not tables:
-            raise unknown("figure", name, (*FIGURES, *known))
+            own_ones = "those of your own tables come from the files in FVI_PLUGINS"
+            raise unknown("figure", name, (*FIGURES, *known), own_ones)
         table = max(tables, key=len)
         own = {figure.name: figure for figure in of_table(suite.extended(table), records, protocol)}
         if name == table:

@@ -121,8 +121,9 @@ def test_runs_that_diverged_have_a_verdict_and_no_overflow(stderr: float | None)
         assert result([-1e200, -3e200], number(-2.0, stderr), column=LPP).comparison is None, "no error can be computed"
 
 
-def test_without_an_error_of_ours_the_relative_difference_is_said() -> None:
-    assert result([3.5], number(-2.0), expected=1).verdict == "one run, no error, +275.0 %"
+def test_without_an_error_of_ours_the_difference_is_said() -> None:
+    assert result([3.51], number(-2.5), expected=1).verdict == "one run, no error, +6"
+    assert result([-3.5], number(2.5), expected=1).verdict == "one run, no error, −6"
     assert result([3.5, 3.5], number(3.5, 0.0)).verdict == "reproduced"
     assert result([3.5, 3.5], number(3.4, 0.0)).verdict == "differs, worse"
 
@@ -132,7 +133,7 @@ def test_the_caption_says_what_a_difference_of_one_run_is(write: Writer) -> None
     results = write("MC Dropout", "boston", {("", "rmse"): [3.5], ("", "training_seconds"): [1.0]})
     for column, shown in ((RMSE, True), (seconds, False), (LPP, False)):
         found = aggregate(table(columns=(column,)), "paper", Records(results))
-        assert ("% (one run): (ours" in text(found)) == (marked(ONE_RUN) in markdown(found)) == shown
+        assert ("(one run): ours − published, since" in text(found)) == (marked(ONE_RUN) in markdown(found)) == shown
         assert (flowing(ONE_RUN) in latex(found)) == shown
         assert ONE_RUN not in caption(found, Choice(difference=False))
 

@@ -378,7 +378,7 @@ def test_the_command_prints_lines_that_fit_and_writes_its_files(tmp_path, monkey
     monkeypatch.setenv("COLUMNS", "80")
     front = tmp_path / "README.md"
     front.write_text(f"before\n{page.START}of long ago\n{page.END}after\n")
-    given = ["--results", str(tmp_path / "none"), "--out", str(tmp_path), "--file", str(tmp_path / "f.md")]
+    given = ["--results", str(tmp_path), "--out", str(tmp_path), "--file", str(tmp_path / "f.md")]
     with pytest.raises(SystemExit) as stop:
         build(Suite())(["findings", *given, "--readme", str(front)])
     told = capsys.readouterr().out.splitlines()

@@ -38,7 +38,7 @@ def test_pit_values_are_drawn(write: Callable[..., Path], tmp_path: Path, monkey
     heights = np.array([bar.get_height() for bar in axis.patches])
     np.testing.assert_allclose(heights, stack([curves["test/pit"]], "count")[0] / 400 * 20)
     assert heights.mean() == 1 and heights[9] > 1.5 > 0.1 > heights[0]  # twice too wide: a hump in the middle
-    assert axis.get_title() == "MAP" and "KS" in axis.texts[0].get_text()
+    assert axis.get_title().startswith("MAP\nKS 0.")
 
 
 def test_records_without_them_are_skipped(write: Callable[..., Path], tmp_path: Path) -> None:

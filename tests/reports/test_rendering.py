@@ -68,7 +68,7 @@ def test_zero_has_no_sign() -> None:
     assert pair(-0.0004, 0.027, 3) == ("0.000", "0.027") and pair(-0.0004, float("nan"), 3) == ("0.000", "")
     number = Published("p", "1", "boston", "", "GP", "rmse", 3.5, None, None, "", ("3.5", ""))
     cell = CellResult(uci().rows[0], uci().columns[0], 1, {(0, 0): 3.4999}, number)
-    assert (str(difference(cell)), cell.agreement) == ("+0.0 % (one run)", "one run, no error, +0.0 %")
+    assert (str(difference(cell)), cell.agreement) == ("+0.0 (one run)", "one run, no error, +0.0")
 
 
 def test_metrics_have_names_for_people() -> None:
@@ -115,12 +115,12 @@ def test_the_caption_counts_verdicts_by_hand() -> None:
     assert "Were the published errors standard deviations over runs: 1 reproduced." in caption(whole)
 
 
-def test_differences_print_a_tenth_and_per_cent() -> None:
+def test_differences_print_a_tenth_and_those_of_one_run_the_published_digits() -> None:
     number = Published("p", "1", "boston", "", "GP", "rmse", 2.0, 0.3, None, "", ("2.0", "0.3"))
     one, some = (
         CellResult(uci().rows[0], uci().columns[0], len(v), dict(enumerate(v)), number) for v in ([2.5], [2.1, 2.3])
     )  # type: ignore[misc]
-    assert str(difference(one)) == "+25.0 % (one run)"
+    assert str(difference(one)) == "+0.5 (one run)"
     assert str(difference(some)).startswith("+0.6 ")  # 0.2 / hypot(0.1, 0.3)
     assert str(difference(replace(some, values={(0, 0): 2.0, (0, 1): 2.2}))).startswith("+0.3 ")
 

@@ -264,9 +264,9 @@ def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -
     assert critical_difference(4, 14) == pytest.approx(2.569 * (4 * 5 / (6 * 14)) ** 0.5, abs=2e-3)
     for k, method in enumerate(("MC Dropout", "Ensemble", HOSTILE)):
         for j, dataset in enumerate(("boston", "concrete", "energy")):
-            values = {("", "rmse"): [float(3 - k), float(3 - k)]}
+            values = {("", "rmse"): [float(3 - k)] * 3}
             if (k, j) == (2, 2):
-                values = {("", "rmse"): [2.0, 2.0]}  # equal to Ensemble's: they share a rank
+                values = {("", "rmse"): [2.0] * 3}  # equal to Ensemble's: they share a rank
             folder = write(method, dataset, values)
     (sheet,) = [s for s in Book(SmallSuite(table()), Records(folder)).flat if s.protocol == "paper"]
     (found,) = rankings(sheet)
@@ -289,7 +289,7 @@ def test_a_bar_joins_the_rows_that_are_not_told_apart() -> None:
 def test_rows_that_are_equal_everywhere_are_not_tested(write: Callable[..., Path]) -> None:
     for method in ("MC Dropout", "Ensemble", HOSTILE):
         for dataset in ("boston", "concrete", "energy"):
-            folder = write(method, dataset, {("", "rmse"): [2.0, 2.0]})
+            folder = write(method, dataset, {("", "rmse"): [2.0] * 3})
     (sheet,) = [s for s in Book(SmallSuite(table()), Records(folder)).flat if s.protocol == "paper"]
     (found,) = rankings(sheet)
     assert {rank for _, rank in found.ranks} == {2.0} and found.p is None and not found.diagram
@@ -301,9 +301,21 @@ def test_ranks_in_a_single_column_are_not_shown(
 ) -> None:
     for method in ("MC Dropout", "Ensemble"):
         for dataset in datasets:
-            folder = write(method, dataset, {("", "rmse"): [2.0, 3.0]})
+            folder = write(method, dataset, {("", "rmse"): [2.0, 3.0, 4.0]})
     (sheet,) = [s for s in Book(SmallSuite(table()), Records(folder)).flat if s.protocol == "paper"]
     assert len(rankings(sheet)) == count
+
+
+def test_rows_that_lack_a_split_have_no_rank_and_no_place(write: Callable[..., Path]) -> None:
+    for method, values in (("MC Dropout", [2.0, 3.0, 4.0]), ("Ensemble", [3.0, 4.0, 5.0]), (HOSTILE, [1.0, 1.0])):
+        for dataset in ("boston", "energy"):
+            folder = write(method, dataset, {("", "rmse"): values})
+    book = Book(SmallSuite(table()), Records(folder))
+    (found,) = rankings(next(sheet for sheet in book.flat if sheet.protocol == "paper"))
+    assert [label for label, _ in found.ranks] == ["MC Dropout", "Ensemble"] and found.left_out == (HOSTILE,)
+    measured = Methods(book).measured
+    places = [[each.rank for each in measured[name]] for name in ("MC Dropout", "Ensemble", HOSTILE)]
+    assert places == [["1 of 2"] * 2, ["2 of 2"] * 2, [""] * 2]
 
 
 def test_a_module_becomes_a_plain_script() -> None:
