@@ -45,7 +45,7 @@ MEANINGS = {
     Verdict.SO_FAR: "every comparison that has the runs for a test goes the claimed way; others have none yet",
     Verdict.PART: "some comparisons go the claimed way, some the other way",
     Verdict.REVERSED: "some comparison goes the other way, and none the claimed way",
-    Verdict.OPEN: "not all go the claimed way, and none the other way: of records not surely enough (Holm)",
+    Verdict.OPEN: "not all go the claimed way, and none the other way (by records: none surely enough, by Holm's test)",
     Verdict.UNTESTED: "no comparison has the runs that a test needs, or no number stands for the claim",
 }
 
