@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -147,13 +148,12 @@ class Finding:
         """The tested comparison that supports the claim least."""
         return max(self.counted, key=lambda each: (each.one_sided(FOR), -each.paired.gap), default=None)  # type: ignore[union-attr]
 
-    @property
-    def needed(self) -> int | None:
-        """Number of seeds that would decide every open comparison at its scatter, at the first level of Holm's
-        correction; None where 1,000 are not enough."""
+    @cached_property
+    def needed(self) -> list[float]:
+        """Number of runs that would decide each tested comparison at its scatter, at the first level of Holm's
+        correction; inf where 1,000 are not enough."""
         level = ALPHA / max(self.family, 1)
-        counts = [each.paired.needed(level) for each in self.counted if each.paired and each.paired.p > level]
-        return None if None in counts else max((n for n in counts if n is not None), default=None)
+        return [each.paired.needed(level) or math.inf for each in self.counted if each.paired]
 
     @property
     def why(self) -> str:

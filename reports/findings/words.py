@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,6 +26,8 @@ RULE = (
     "above 0 goes the claimed way; the margin of a claim that something is not worse is added to it. A claim is in our "
     "words; its quotation is the first words of the passage. dirichlet2022-9 is a part of dirichlet2022-8."
 )
+USUAL = 10
+"""Runs that the papers' tables most often have."""
 COLUMNS = {
     "claim": "its name in reports/claims",
     "paper": "short name",
@@ -122,8 +125,9 @@ def details(finding: Finding) -> str:
     words = f"{weakest.comparison.words}, {weakest.comparison.column}: {effect(weakest)}, n={weakest.paired.n}"
     words = f"Least support: {words}. Claim: p={finding.p:.2g}."
     if finding.by_records == Verdict.OPEN:
-        needed = f"about {finding.needed}" if finding.needed else "more than 1,000"
-        words += f" Runs that would tell all comparisons, by this scatter: {needed}."
+        most, told = max(finding.needed), sum(count <= USUAL for count in finding.needed)
+        words += f" By this scatter {USUAL} runs would decide {told} of {len(finding.needed)} comparisons, "
+        words += f"about {most:,.0f} all." if most < math.inf else "more than 1,000 all."
     return words
 
 
