@@ -145,6 +145,11 @@ class Live(Plain):
             redirect_stderr=False,
         )
 
+    def begin(self, plan: Plan, forecast: Forecast) -> None:
+        super().begin(plan, forecast)
+        if forecast.groups:
+            self._draw()
+
     def say(self, text: str) -> None:
         self.region.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
