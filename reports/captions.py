@@ -193,7 +193,7 @@ def _rank_agreement(result: TableResult) -> str:
     found: dict[int, float] = {}
     for j in range(len(result.table.columns)):
         cells = [row[j] for row in result.cells]
-        both = [(cell.mean, cell.published.mean) for cell in cells if cell.published and cell.values]
+        both = [(cell.mean, cell.published.mean) for cell in cells if cell.published and cell.complete]
         agreement = rank_agreement(*zip(*both)) if both else None
         if agreement is not None:
             found[j] = agreement

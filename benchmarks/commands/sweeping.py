@@ -5,6 +5,7 @@ On a cluster: submit missing runs, say how to follow them, wait.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -71,6 +72,8 @@ def print_best(table: Any, protocol: str | None, results: Path, state: Path, sui
     best = recorded_protocol(table, protocol, OtherFiles(results, suite.metrics).has)
     print(f"table {table.name} as far as there are records, at protocol {best}:", flush=True)
     if suite.reports:
+        with contextlib.suppress(OSError):  # reports refuse a folder that is not there
+            results.mkdir(parents=True, exist_ok=True)
         where = ["--results", str(results), "--state", str(state)]
         subprocess.run([sys.executable, "-m", suite.reports, "table", table.name, "--protocol", best, *where])
 

@@ -255,7 +255,8 @@ def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, cap
         assert words in told, words
     status, told = say(*run)
     assert status == sweeping.UNFINISHED
-    for words in ("submitted 4 runs to 2 array tasks: SLURM job ", "make status", "scancel ", "logs", "collect"):
+    follow = f"status --results {folders[0]}"
+    for words in ("submitted 4 runs to 2 array tasks: SLURM job ", follow, "scancel ", "logs", "collect"):
         assert words in told
     status, again = say(*run)
     assert status == sweeping.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
