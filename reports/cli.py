@@ -202,9 +202,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         forms = (*options.forms(formats or []), ".csv", ".txt")
         figures = select(names or [], shown, records, protocol)
         if listed:
-            for figure, _, runs in with_runs(figures, shown, records, protocol, parse_seeds(seeds), chosen):
-                print(standing(figure, runs))
-            return
+            found = list(with_runs(figures, shown, records, protocol, parse_seeds(seeds), chosen))
+            print(*(standing(figure, runs) for figure, _, runs in found), sep="\n")
+            return _end(problem for _, _, runs in found if runs for problem in runs.problems)
         _end(_draw(shown, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
 
     @app.command()

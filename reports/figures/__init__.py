@@ -146,8 +146,8 @@ def with_runs(
     seeds: list[int] | None = None,
     options: Options = Options(),
 ) -> Iterator[tuple[Figure, Any, Runs | None]]:
-    """Return every figure with its table, of the rows chosen, and its runs: None where the suite lacks the table. A
-    computed figure has no table.
+    """Return every figure with its whole table, and its runs of the rows chosen: None where the suite lacks the table.
+    A computed figure has no table.
 
     Raises UnknownName for unknown rows or columns.
     """
@@ -161,18 +161,21 @@ def with_runs(
         if figure.table not in tables:
             yield figure, None, None
             continue
-        table = replace(tables[figure.table], rows=options.rows_of(tables[figure.table]))
-        yield figure, table, recorded_runs(figure, table, protocol, records, seeds)
+        table = tables[figure.table]
+        chosen = replace(table, rows=options.rows_of(table))
+        yield figure, table, recorded_runs(figure, chosen, protocol, records, seeds)
 
 
 def standing(figure: Figure, runs: Runs | None) -> str:
     """Return a line on a figure: its protocol, the number of runs, and how many of its rows have records."""
-    about = f"there is no table {figure.table}"
-    if runs:
-        rows = len(runs.records) + len(runs.missing)
-        counts = f", {len(runs.records)} of {rows} rows" if rows else ""
-        about = runs.about() if runs.records or not rows else f"protocol {runs.protocol}"
-        about += counts + ": none of " * bool(runs.missing) + "; ".join(runs.missing)
+    if runs is None:
+        about = f"there is no table {figure.table}"
+    elif not figure.table:
+        about = runs.about()
+    else:
+        about = runs.about() if runs.records else f"protocol {runs.protocol}"
+        about += f", {len(runs.records)} of {len(runs.records) + len(runs.missing)} rows"
+        about += ": none of " * bool(runs.missing) + "; ".join(runs.missing)
     return f"{figure.name:<42} {about}"
 
 

@@ -124,7 +124,7 @@ def points(runs: Runs) -> Canvas:
         axis.locator_params(axis="x", nbins=4)  # more labels of six characters would run together
     counts = {row[place].n for row in there for place in places if row[place].n}
     bars = "bars: SE" + ", of one run none" * (1 in counts)
-    if empty := [column_names(result, [j])[0] for j in chosen if j not in places]:
+    if empty := [title for j, title in zip(chosen, column_names(result, chosen)) if j not in places]:
         bars += f"; no values: {', '.join(empty)}"
     if published:
         legend(figure, {"published": dot("black", markerfacecolor="none", markersize=4)})

@@ -18,7 +18,9 @@ from benchmarks.records.hyperparameters import known
 from benchmarks.records.predictions import ClassificationPredictions, RegressionPredictions
 from benchmarks.records.provenance import ROOT
 from fvi_core import methods
+from reports import figures as figures_module
 from reports.figures import FIGURES, collect, draw, kernels, looks, style, toys
+from reports.figures.options import Options
 from reports.figures.parts import mean_and_error
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeSuite, FakeTable, Row, fake_table, on_own_files
@@ -99,6 +101,13 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
         pdf, png = each.files
         assert pdf.read_bytes().startswith(b"%PDF") and png.read_bytes().startswith(PNG)
         assert pdf.name == f"{each.name}-paper.pdf"
+
+
+def test_chosen_rows_keep_the_looks_that_they_have_among_all(results: Path, tmp_path: Path, monkeypatch) -> None:
+    assigned: list[list[str]] = []
+    monkeypatch.setattr(figures_module, "assign", lambda labels: assigned.append(list(labels)))
+    (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path, options=Options(rows=("FSVI",)))
+    assert drawn.files and assigned == [["MAP", "FSVI", "GFSVI"], []]
 
 
 def test_figures_without_records_are_skipped_and_the_others_go_on(results: Path, tmp_path: Path) -> None:
