@@ -24,16 +24,11 @@ class FakeTable(Table):
     one_split: bool = False
     planned: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def cell_runs(self, row: Row, column: Column, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
-        dataset = column.cell.dataset
+    def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
         if row.method is None or row.method not in self.planned.get(dataset, (row.method,)):
             return []
         chosen = [run for run in range(self.n_runs) if seeds is None or run in seeds]
         return [config(row.method, dataset, protocol, 0 if self.one_split else run, run) for run in chosen]
-
-    def runs(self, protocol: str | None = None, seeds: Any = None) -> list[dict[str, Any]]:
-        cells = [(row, column) for row in self.rows for column in self.columns]
-        return [one for row, column in cells for one in self.cell_runs(row, column, protocol or "paper", seeds)]
 
     def replicates(self, protocol: str | None = None) -> int:
         return self.n_runs
