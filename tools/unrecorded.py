@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.commands.inspection import columns
@@ -41,9 +42,9 @@ def costs(
     plan = plan.waiting(missing_data(plan))
     known, found = Known(Store(results, suite.metrics), state), []
     for group in plan.groups:
-        for key in group.keys:
-            place, runs = firsts[key]
-            found.append((place, len(runs), estimate([group], known)))
+        for run in group.runs:  # each by itself, though some share a training
+            place, runs = firsts[run.key]
+            found.append((place, len(runs), estimate([replace(group, runs=(run,))], known)))
     return sorted(found, key=lambda each: (bool(each[2].unknown), each[2].seconds))
 
 

@@ -246,7 +246,7 @@ def test_the_runs_that_would_tell_are_the_fewest_that_scipy_calls_significant(ru
 
     (needed,) = found.needed
     assert found.by_records == Verdict.OPEN and p(int(needed)) <= 0.05 < p(int(needed) - 1)
-    assert f"would decide {int(needed <= 10)} of 1 comparisons, about {needed} all." in words.details(found)
+    assert f"10 runs would decide {int(needed <= 10)} of 1 comparisons, about {needed} all." in words.details(found)
 
 
 def test_a_difference_that_no_number_of_runs_tells() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
-from tests.reports.fakes import Cell, Column, Row, config, fake_table
+from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
 from tools import unrecorded
 
 ACCURACY = Column(Cell("digits", "", "accuracy"), "accuracy %")
@@ -14,6 +14,17 @@ TABLES = {
     name: fake_table(name, tuple(Row(each, each, each) for each in methods), (ACCURACY,))
     for name, methods in (("first", ("MAP", "MFVI", "HMC", "SWAG")), ("second", ("HMC", "Laplace")))
 }
+
+
+class Longer(FakeTable):
+    """Runs that share their training with those of the other tables and take more draws in evaluation."""
+
+    def row_runs(self, *about):
+        longer = {"samples": 20, "sets": ["test"], "content": {}}
+        return [run | {"evaluation": longer} for run in super().row_runs(*about)]
+
+
+TABLES["longer"] = Longer(**vars(fake_table("longer", (Row("HMC", "HMC", "HMC"),), (ACCURACY,))))
 get, names = TABLES.__getitem__, TABLES.keys
 
 
@@ -28,8 +39,16 @@ def results(tmp_path):
     return tmp_path
 
 
+def test_runs_that_share_a_training_are_estimated_each_by_itself(results):
+    suite = Suite(tables=__name__)
+    alone = unrecorded.costs(results, results / "state", ["first"], suite)
+    both = unrecorded.costs(results, results / "state", suite=suite)
+    assert [place[2] for place, *_ in both if place[0] == "longer"] == ["HMC"]
+    assert [each for each in both if each[0][0] == "first"] == alone
+
+
 def test_the_cheapest_row_without_a_run_comes_first_and_one_without_an_estimate_last(results):
-    found = unrecorded.costs(results, results / "state", suite=Suite(tables=__name__))
+    found = unrecorded.costs(results, results / "state", ["first", "second"], Suite(tables=__name__))
     assert [(place, runs, cost.seconds) for place, runs, cost in found] == [
         (("first", "paper", "HMC", "digits"), 3, 4.0),
         (("first", "paper", "MFVI", "digits"), 3, 9.0),
@@ -45,7 +64,7 @@ def test_chosen_tables_list_all_their_rows(results):
 
 
 def test_the_list_says_what_a_run_costs(results, monkeypatch, capsys):
-    rows = unrecorded.costs(results, results / "state", suite=Suite(tables=__name__))
+    rows = unrecorded.costs(results, results / "state", ["first", "second"], Suite(tables=__name__))
     monkeypatch.setattr(unrecorded, "costs", lambda results, state, names: rows)
     unrecorded.main([])
     head, *lines = (line.split("  ") for line in capsys.readouterr().out.splitlines())
