@@ -106,8 +106,8 @@ class RunGroup(Placed):
 class RunOutcome:
     """Outcome of one run.
 
-    status: done; failed (reason); elsewhere (another sweep is making it); found (another sweep has made it); unsaved
-    (trained, but its record, kept in ``record``, could not be written; see reason).
+    status: done; failed (reason); elsewhere (another process is making it or has made it); unsaved (trained, but its
+    record, kept in ``record``, could not be written; see reason).
     """
 
     key: str

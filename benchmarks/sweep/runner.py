@@ -52,8 +52,8 @@ class Summary:
             assert outcome.record is not None, "an unsaved run comes with its record"
             self.unsaved[outcome.key] = outcome.record
             claims.take(outcome.key)  # other sweeps would train it again, and not save it
-        elif outcome.status != "elsewhere":
-            (self.made if outcome.status == "done" else self.elsewhere).append(outcome.key)
+        elif outcome.status == "done":
+            self.made.append(outcome.key)
 
     def save_again(self) -> None:
         """Retry writing the records held in memory, after every run group: disk space may have been freed."""

@@ -225,7 +225,7 @@ class _Making:
         """Whether another process has made a run; sets that outcome."""
         if not self.group.recorded(run):
             return False
-        self.note(run, "found")
+        self.note(run, "elsewhere")
         self.checkpoints.clear(run.key)
         return True
 

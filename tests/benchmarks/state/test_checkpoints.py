@@ -339,5 +339,5 @@ def test_a_run_that_another_sweep_has_made_needs_no_checkpoint(tmp_path):
     )
     runs = (fakes.pending(fakes.config(0)),)
     group = RunGroup(str(tmp_path / "results"), str(tmp_path / "state"), fakes.SUITE, runs)
-    assert [outcome.status for outcome in perform(group, lambda *_: None)] == ["found"]
+    assert [outcome.status for outcome in perform(group, lambda *_: None)] == ["elsewhere"]
     assert names(tmp_path / "state" / "checkpoints") == []

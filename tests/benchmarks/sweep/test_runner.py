@@ -22,7 +22,7 @@ from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import StoreError
 from benchmarks.state.claims import ClaimError, Claims, _process
 from benchmarks.state.failures import Failures
-from benchmarks.sweep import runner
+from benchmarks.sweep import runner, work
 from benchmarks.sweep.workers import REPORT_EVERY, Workers
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import live, put
@@ -192,6 +192,25 @@ def test_runs_that_another_sweep_finishes_are_waited_for(sweep, tmp_path, monkey
     other.communicate(timeout=60)
     assert summary.made == [] and len(summary.elsewhere) == 4 and summary.complete
     assert len(trained(tmp_path)) == 4
+
+
+def test_a_run_that_another_process_makes_just_before_its_claim_is_counted_once(sweep, tmp_path, monkeypatch):
+    look, ended = work._state, []
+
+    def late(group):
+        state = look(group)
+        if state == work.FREE:
+            work.perform(group, lambda *_: None)
+        return state
+
+    class Display(runner.Display):
+        def end(self, group, outcomes):
+            ended.append(group.keys)
+
+    monkeypatch.setattr(work, "_state", late)
+    summary = sweep(runs(2), display=Display())
+    assert ended == [] and summary.made == [] and summary.complete
+    assert sorted(summary.elsewhere) == sorted(map(run_key, runs(2))) and len(trained(tmp_path)) == 2
 
 
 @pytest.mark.parametrize(
