@@ -99,7 +99,7 @@ UNPRINTED: dict[str, tuple[str, tuple[str, ...], dict[str, Parts]]] = {
     "weight": (
         "MFVI by the weight of its KL divergence",
         ("MFVI",),
-        {f"{factor:g} times the weight": {"weight": {"factor": factor}} for factor in (3.0, 10.0)},
+        {f"{factor:g} times the weight": {"weight": {"factor": factor}} for factor in (3.0, 5.0, 10.0)},
     ),
     "laplace": (
         "BNN-Laplace by its prior precision",

@@ -197,7 +197,14 @@ def test_penalties_begin_with_the_tables_own_map_and_differ_in_the_prior_alone()
             "variance",
             [1.0, 0.1, 0.01, 0.005],
         ),
-        ("weight", "MFVI", ("3 times the weight", "10 times the weight"), "weight", "factor", [1.0, 3.0, 10.0]),
+        (
+            "weight",
+            "MFVI",
+            ("3 times the weight", "5 times the weight", "10 times the weight"),
+            "weight",
+            "factor",
+            [1.0, 3.0, 5.0, 10.0],
+        ),
     ],
 )
 def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
