@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -140,9 +141,9 @@ class Posterior:
         given = inputs(x)
         check_limits("samples", samples, "int", least=1)
         if given.shape[1:] != self.network.input_shape or not len(given):
-            raise ValueError(
-                f"x: expected inputs [N, {str(list(self.network.input_shape))[1:-1]}], found {list(given.shape)}"
-            )
+            shape = str(list(self.network.input_shape))[1:-1]
+            hint = "; give x[None] for one input" if given.shape == self.network.input_shape else ""
+            raise ValueError(f"x: expected one input or more, [N, {shape}], found {list(given.shape)}{hint}")
         samples = max(samples, self.model.family.members)
         functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
         first = given[:1][None].to(self.device, self.dtype)
@@ -298,13 +299,20 @@ class Posterior:
 
     def save(self, path: str | Path) -> None:
         """Write one file of tensors and text. It holds neither code nor the module, which :func:`fvi_core.load` needs
-        again.
+        again. A file that is there is replaced by a whole one, or stays. Raises OSError.
 
         >>> posterior.save("mine.fvi")
         """
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.parameters.items()}
         config = self.config | {"targets": asdict(self.targets), "module": structure(self.network)}
-        torch.save({FORMAT: VERSION, "config": json.dumps(config), "parameters": tensors}, path)
+        path = Path(path)
+        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with open(partial, "wb") as file:  # given a name, torch hides why it cannot write there
+                torch.save({FORMAT: VERSION, "config": json.dumps(config), "parameters": tensors}, file)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def structure(network: ModuleNetwork) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     if last is None:
         raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, made)}")
     if not name or type(last) is not nn.Linear or last.bias is None:
-        raise UnfitModule(f"head {name!r}: expected an nn.Linear with a bias inside a module, found {last}")
+        hint = "" if name else "; wrap it: nn.Sequential(module)"
+        raise UnfitModule(f"head {name!r}: expected an nn.Linear with a bias inside a module, found {last}{hint}")
     if head is not None and (name not in made or not torch.equal(made[name].reshape(-1), out.reshape(-1))):
         raise UnfitModule(
             f"head {name!r}: its output is not the module's; leave softmax and the like to the likelihood, or name the "

@@ -1,7 +1,9 @@
 """fit, predict, score, save and load on modules of one's own."""
 
+import errno
 import io
 import json
+import os
 import pickle
 import signal
 import time
@@ -242,6 +244,27 @@ def test_files_that_are_not_of_the_module_say_what_differs(tmp_path):
         fvi.load(path, module)
     with pytest.raises(FileNotFoundError):
         fvi.load(tmp_path / "none", module)
+
+
+def test_a_file_is_replaced_by_a_whole_one_or_stays(tmp_path, monkeypatch):
+    path, save = tmp_path / "a.fvi", torch.save
+    first, second = (fvi.fit(Perceptron, (table(12), labels(12)), "MAP", **QUICK, seed=seed) for seed in (0, 1))
+    first.save(path)
+    before = path.read_bytes()
+
+    def full(held, file):
+        save(held, file)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(OSError, match="No space"):
+        second.save(path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["a.fvi"]
+    monkeypatch.undo()
+    second.save(str(path))
+    assert path.read_bytes() != before and os.listdir(tmp_path) == ["a.fvi"]
+    with pytest.raises(FileNotFoundError, match="none"):
+        second.save(tmp_path / "none" / "a.fvi")
 
 
 class Malicious:

@@ -124,11 +124,14 @@ def test_equal_seeds_of_several_types_are_one():
     assert all(torch.equal(value, other.parameters[name]) for name, value in first.parameters.items())
 
 
-def test_predict_takes_no_loader():
+def test_predict_takes_inputs_of_the_training_datas_shape_and_no_loader():
     x, y = table(12), labels(12)
     posterior = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
     with pytest.raises(TypeError, match="found DataLoader; predict each batch of a loader by itself"):
         posterior.predict(DataLoader(TensorDataset(x, y), 4))
+    for wrong, found in ((x[:0], r"\[0, 4\]$"), (x[:, :2], r"\[12, 2\]$"), (x[0], r"\[4\]; give x\[None\] for one")):
+        with pytest.raises(ValueError, match=rf"x: expected one input or more, \[N, 4\], found {found}"):
+            posterior.predict(wrong)
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,10 @@ BAD = {
     "found tuple": (Broken(lambda m, x, f: (f(x), x)), table(3)),
     "forward.. fails at inputs .3, 7.: RuntimeError": (Perceptron(), torch.zeros(3, 7)),
     "expected two or more inputs": (Perceptron(), table(1)),
-    "head '': expected an nn.Linear with a bias inside": (nn.Linear(4, 3), table(3)),
+    r"head '': expected an nn.Linear with a bias inside .*; wrap it: nn.Sequential\(module\)": (
+        nn.Linear(4, 3),
+        table(3),
+    ),
     "head '1': expected an nn.Linear": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3, bias=False)), table(3)),
     "head '0': its output is not the module's": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3)), table(3), "0"),
     "submodule '0': expected batch normalisation with": (
