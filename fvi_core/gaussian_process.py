@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import softplus
 
 from fvi_core.data import rows
 from fvi_core.kernels import Kernel, Params, evenly_spaced
@@ -84,6 +85,8 @@ def fit_kernel(
     min_noise: float = 1e-4,
     fixed_noise: Tensor | None = None,
     scale: Callable[[Tensor], Tensor] = lambda x: x,
+    transform: str = "log",
+    start: str = "median",
 ) -> tuple[Params, Tensor]:
     """Hyper-parameters and noise variance by the marginal likelihood of random batches (Chen et al. 2022).
 
@@ -91,34 +94,50 @@ def fit_kernel(
     replacement within a pass, and is fitted as if alone. ``batch_size=None`` uses all points at every step.
     ``fixed_noise`` (such as the variances of Milios et al. 2018) is not fitted; otherwise the noise starts at
     ``init_noise`` and stays above ``min_noise``, both variances. ``scale`` converts x to the kernel's inputs, a batch
-    at a time. Returns constants: the params of ``kernel`` and the noise, ``[R]`` if fitted.
+    at a time. ``transform``: Adam moves the logarithms of the hyper-parameters and of the noise, or with "softplus" the
+    numbers z whose softplus log(1 + e^z) they are. ``start``: length-scales from the "median" distance of x, or "one".
+    Returns constants: the params of ``kernel`` and the noise, ``[R]`` if fitted.
     """
     replicas, n = x.shape[:2]
     if not init_noise > min_noise >= 0:
         raise ValueError(f"expected init_noise > min_noise >= 0, found {init_noise} and {min_noise}")
     size = n if batch_size is None else min(batch_size, n)
-    params = kernel.init(replicas, x[0, 0].numel(), scale(evenly_spaced(x)))
-    params = {name: value.to(x.device).requires_grad_() for name, value in params.items()}
+    initial = kernel.init(replicas, x[0, 0].numel(), scale(evenly_spaced(x)) if start == "median" else None)
+    free = {name: _free(value.to(x.device), transform).requires_grad_() for name, value in initial.items()}
     log_noise = torch.zeros(replicas, dtype=torch.float64, device=x.device) + math.log(init_noise - min_noise)
-    log_noise.requires_grad_(fixed_noise is None)
-    optimiser = torch.optim.Adam([*params.values(), log_noise], lr=lr)
+    free_noise = _free(log_noise, transform).requires_grad_(fixed_noise is None)
+    optimiser = torch.optim.Adam([*free.values(), free_noise], lr=lr)
     order: Tensor | None = None
-    start = n
+    first = n
     for step in range(steps):
         if due(step, steps):
             tell(f"fitting a kernel, step {step} of {steps}")
-        if order is None or start + size > n:
-            order, start = streams.permutation(n), 0
-        batch = order[:, start : start + size]
-        start += size
-        noise = log_noise.exp() + min_noise if fixed_noise is None else fixed_noise
+        if order is None or first + size > n:
+            order, first = streams.permutation(n), 0
+        batch = order[:, first : first + size]
+        first += size
+        params = {name: _log(value, transform) for name, value in free.items()}
+        noise = _log(free_noise, transform).exp() + min_noise if fixed_noise is None else fixed_noise
         noise = rows(noise, batch) if noise.dim() > 1 else noise
         objective = log_marginal_likelihood(kernel, params, noise, scale(rows(x, batch)), rows(y, batch)) / size
         optimiser.zero_grad()
         (-objective.sum()).backward()
         optimiser.step()
-    fitted = {name: value.detach() for name, value in params.items()}
-    return fitted, log_noise.detach().exp() + min_noise if fixed_noise is None else fixed_noise
+    fitted = {name: _log(value.detach(), transform) for name, value in free.items()}
+    noise = _log(free_noise.detach(), transform).exp() + min_noise if fixed_noise is None else fixed_noise
+    return fitted, noise
+
+
+def _free(log: Tensor, transform: str) -> Tensor:
+    """Return the numbers that Adam moves for positive ones with these logarithms."""
+    if transform == "log":
+        return log
+    value = log.exp()
+    return value + torch.log(-torch.expm1(-value))
+
+
+def _log(free: Tensor, transform: str) -> Tensor:
+    return free if transform == "log" else softplus(free).log()
 
 
 def posterior(

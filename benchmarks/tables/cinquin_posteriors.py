@@ -62,6 +62,7 @@ def _later(method: str, protocol: str) -> Parts:
         "training": {"optimiser": {"lr": RATE}, "early_stopping": stopping},
         "context": {"parts": [batch, {**uniform, "margin": MARGIN}]},
         "family": FVI["family"] if method == "FBNN" else {},
+        "prior": {"fit_transform": "softplus", "fit_start": "one"},
     }
 
 

@@ -15,7 +15,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import KERNELS, PRIORS, PartSpec, checked, nested
+from fvi_core.registry import KERNELS, PRIORS, PartSpec, checked, later, nested
 from fvi_core.triangular import cholesky
 
 
@@ -43,7 +43,8 @@ class GaussianProcess(Prior):
     Kernel hyper-parameters maximise the marginal likelihood of random batches of the training set before training
     (``fit_steps`` Adam steps on batches of ``fit_batch``), or are ``parameters``, the logarithms of the
     hyper-parameters, a list where there is one for each feature. Classification: the labels become regression targets
-    of fixed noise, centred (Milios et al. 2018, ``alpha_eps``).
+    of fixed noise, centred (Milios et al. 2018, ``alpha_eps``). ``fit_transform``, ``fit_start``: what Adam moves, and
+    where it starts (:func:`~fvi_core.gaussian_process.fit_kernel`).
     """
 
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
@@ -51,6 +52,8 @@ class GaussianProcess(Prior):
     fit_batch: int = checked(256, least=1)
     fit_lr: float = checked(0.05, above=0)
     alpha_eps: float = checked(0.01, above=0)
+    fit_transform: str = later("log", among=("log", "softplus"))
+    fit_start: str = later("median", among=("median", "one"))
     parameters: dict[str, float | list[float]] | None = None
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
@@ -77,6 +80,8 @@ class GaussianProcess(Prior):
             batch_size=self.fit_batch,
             fixed_noise=variances,
             scale=train.scale,
+            transform=self.fit_transform,
+            start=self.fit_start,
         )
         return fitted
 

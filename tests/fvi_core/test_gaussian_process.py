@@ -190,6 +190,29 @@ def test_fit_keeps_a_given_noise_per_point():
     assert log_marginal_likelihood(RBF, batches, fixed, x, y) > best - 1
 
 
+@pytest.mark.parametrize("transform", ["log", "softplus"])
+def test_a_fit_begins_where_it_is_told_and_moves_the_transformed_numbers(transform):
+    """Adam's first step moves each of them by the learning rate."""
+    x, y = process_samples(1, 40, lengthscale=0.5, noise=0.04)
+    for start, given in (("median", x), ("one", None)):
+        options = {"steps": 1, "lr": 0.1, "transform": transform, "start": start}
+        params, noise = fit_kernel(RBF, x, y, Streams([0]), min_noise=0.01, init_noise=0.05, **options)
+        begun = {name: value.exp().item() for name, value in RBF.init(1, 1, given).items()}
+        moved = {name: value.exp().item() for name, value in params.items()}
+        for before, after in [*((begun[name], moved[name]) for name in begun), (0.04, noise.item() - 0.01)]:
+            free = [math.log(v) if transform == "log" else math.log(math.expm1(v)) for v in (before, after)]
+            assert abs(free[1] - free[0]) == pytest.approx(0.1, rel=1e-5)
+
+
+def test_transforms_lead_to_one_optimum():
+    x, y = process_samples(2, 60, lengthscale=0.5, noise=0.04)
+    found = {}
+    for transform in ("log", "softplus"):
+        params, noise = fit_kernel(RBF, x, y, Streams([0, 1]), steps=400, transform=transform, start="one")
+        found[transform] = torch.stack([*(value.flatten() for value in params.values()), noise.log()])
+    torch.testing.assert_close(found["softplus"], found["log"], rtol=0, atol=0.02)
+
+
 def test_noise_never_falls_below_its_floor():
     x, _ = process_samples(1, 30, lengthscale=0.5, noise=0.01)
     y = x[..., 0]

@@ -132,6 +132,11 @@ def test_a_process_is_fitted_to_the_training_set():
     state = prior.init(NETWORK, {}, TrainingSet(data.x, data.y, 1, False), small.streams(R))
     expected, _ = fit_kernel(KERNELS.build(KERNEL), data.x, data.y, small.streams(R), steps=20, lr=0.1, batch_size=8)
     assert all(torch.equal(v, state[k]) for k, v in expected.items())
+    other = process(fit_steps=20, fit_batch=8, fit_lr=0.1, fit_transform="softplus", fit_start="one")
+    moved = other.init(NETWORK, {}, TrainingSet(data.x, data.y, 1, False), small.streams(R))
+    options = {"steps": 20, "lr": 0.1, "batch_size": 8, "transform": "softplus", "start": "one"}
+    expected, _ = fit_kernel(KERNELS.build(KERNEL), data.x, data.y, small.streams(R), **options)
+    assert all(torch.equal(v, moved[k]) and not torch.equal(v, state[k]) for k, v in expected.items())
 
 
 def test_a_process_is_fitted_to_classes_by_centred_log_normal_targets():
