@@ -96,6 +96,7 @@ def laplace_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return first.with_parts(LAPLACE[row.variant]) if row.variant in LAPLACE else None
 
 
+_SOFTPLUS: Parts = {"fit_transform": "softplus", "fit_start": "one"}
 _ENDS = "rate and end"
 _LATER_END: Parts = layered(LATER, {"training": {"epochs": 10_000}})
 OF_LATER_CODE: dict[str, tuple[str, Parts]] = {
@@ -103,6 +104,8 @@ OF_LATER_CODE: dict[str, tuple[str, Parts]] = {
     "FVI, all eigenvalues": ("FVI", {"divergence": {"share": 1.0}}),
     "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
     "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
+    "GWI, softplus": ("GWI", {"family": _SOFTPLUS}),
+    "GWI, softplus, one length-scale": ("GWI", {"family": {**_SOFTPLUS, "kernel": {"ard": False}}}),
     **{f"{label}, Haiku": (label, {"network": {"init": "haiku"}}) for label in ("MFVI", "Laplace", "GWI", "VIP")},
 }
 """Settings of the authors' later code, and initial weights of the library that the paper names, by label: the label in

@@ -16,7 +16,7 @@ from fvi_core.kernels import Params
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
-from fvi_core.registry import FAMILIES, KERNELS, checked
+from fvi_core.registry import FAMILIES, KERNELS, checked, later
 from fvi_core.triangular import cholesky, solve_lower
 
 
@@ -28,14 +28,17 @@ class GWI(Inducing):
 
     Training moves the network and a lower triangular L of each output. Z, random training inputs, and the kernel are
     fixed before training: hyper-parameters maximise the marginal likelihood of the targets at Z by ``fit_steps`` of
-    Adam at ``fit_lr`` (for labels, the targets of Milios et al. 2018 with ``alpha_eps``). At the start r is the
-    posterior covariance of the optimal sparse process given as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ'
-    N^-1 k_Z'Z)^-1`` with the fitted noise variances N.
+    Adam at ``fit_lr`` (for labels, the targets of Milios et al. 2018 with ``alpha_eps``; ``fit_transform`` and
+    ``fit_start`` as of :func:`~fvi_core.gaussian_process.fit_kernel`). At the start r is the posterior covariance of
+    the optimal sparse process given as many further training inputs Z': ``L L^T = (K_ZZ + k_ZZ' N^-1 k_Z'Z)^-1`` with
+    the fitted noise variances N.
     """
 
     fit_steps: int = checked(100, least=0)
     fit_lr: float = checked(0.1, above=0)
     alpha_eps: float = checked(0.01, above=0)
+    fit_transform: str = later("log", among=("log", "softplus"))
+    fit_start: str = later("median", among=("median", "one"))
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         features = network.n_features
@@ -61,6 +64,8 @@ class GWI(Inducing):
             steps=self.fit_steps,
             lr=self.fit_lr,
             fixed_noise=None if variances is None else rows(variances, index),
+            transform=self.fit_transform,
+            start=self.fit_start,
         )
         noise = noise[:, None, None] if variances is None else rows(variances, other).mT  # [R, 1 or Q, 1 or M]
         cross = kernel(hyper, z, further).unsqueeze(1)

@@ -130,6 +130,7 @@ def test_readings_differ_from_table_1_in_what_they_say() -> None:
         ("GFSVI, wider box", "GFSVI"),
         ("MFVI, rate and end", "MFVI"),
         ("GWI, one length-scale", "GWI"),
+        ("GWI, softplus", "GWI"),
         ("VIP, Haiku", "VIP"),
     ):
         (read, *_), (first, *_) = runs("cinquin2024-4-later", label, "wine"), runs("cinquin2024-4", method, "wine")

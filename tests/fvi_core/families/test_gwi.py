@@ -82,6 +82,17 @@ class TestGWI(FamilyContract):
         factor = found[FACTOR][:, 0].tril()
         torch.testing.assert_close(factor @ factor.mT, torch.linalg.inv(precision), rtol=1e-6, atol=1e-8)
 
+    def test_its_kernel_is_fitted_in_the_numbers_and_from_the_start_of_its_settings(self):
+        data, network = small.training_data(R, 3 * M), self.network()
+        family = FAMILIES.build({**SPEC, "fit_transform": "softplus", "fit_start": "one"})
+        train = TrainingSet(data.x, data.y, 1, False)
+        found = family.prepare(network, family.init(network, small.streams(R)), train, small.streams(R, name="fit"))
+        streams = small.streams(R, name="fit")
+        (index, z), _ = family.random_inputs(train, streams), family.random_inputs(train, streams)
+        options = {"steps": 3, "lr": 0.1, "transform": "softplus", "start": "one"}
+        hyper, _ = fit_kernel(KERNELS.build(SPEC["kernel"]), z, data.y.gather(1, index), streams, **options)
+        assert all(torch.equal(value, found[CONSTANT + name]) for name, value in hyper.items())
+
 
 class TestGaussianWasserstein(DivergenceContract):
     spec = W2["divergence"]
