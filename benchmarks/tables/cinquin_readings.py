@@ -104,6 +104,7 @@ OF_LATER_CODE: dict[str, tuple[str, Parts]] = {
     "FVI, all eigenvalues": ("FVI", {"divergence": {"share": 1.0}}),
     "GFSVI, wider box": ("GFSVI", {"context": {"margin": MARGIN}}),
     "GWI, one length-scale": ("GWI", {"family": {"kernel": {"ard": False}}}),
+    "GFSVI, softplus": ("GFSVI", {"prior": _SOFTPLUS}),
     "GWI, softplus": ("GWI", {"family": _SOFTPLUS}),
     "GWI, softplus, one length-scale": ("GWI", {"family": {**_SOFTPLUS, "kernel": {"ard": False}}}),
     **{f"{label}, Haiku": (label, {"network": {"init": "haiku"}}) for label in ("MFVI", "Laplace", "GWI", "VIP")},
