@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import softplus
 
 from fvi_core.data import rows
 from fvi_core.kernels import Kernel, Params, evenly_spaced
 from fvi_core.random import Streams
+from fvi_core.scales import inverse_softplus_of, softplus
 from fvi_core.telling import due, tell
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
@@ -130,10 +130,7 @@ def fit_kernel(
 
 def _free(log: Tensor, transform: str) -> Tensor:
     """Return the numbers that Adam moves for positive ones with these logarithms."""
-    if transform == "log":
-        return log
-    value = log.exp()
-    return value + torch.log(-torch.expm1(-value))
+    return log if transform == "log" else inverse_softplus_of(log.exp())
 
 
 def _log(free: Tensor, transform: str) -> Tensor:

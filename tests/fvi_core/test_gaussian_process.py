@@ -222,12 +222,14 @@ def test_noise_never_falls_below_its_floor():
         fit_kernel(RBF, x, y, Streams([0]), init_noise=0.1, min_noise=0.2)
 
 
-def test_replicas_fitted_together_are_bitwise_the_same_as_alone():
+@pytest.mark.parametrize("transform", ["log", "softplus"])
+def test_replicas_fitted_together_are_bitwise_the_same_as_alone(transform):
     x, y = process_samples(3, 30, lengthscale=0.5, noise=0.04)
-    together, noise = fit_kernel(RBF, x, y, Streams([4, 5, 6]), steps=10, batch_size=8)
+    options = {"steps": 10, "batch_size": 8, "transform": transform}
+    together, noise = fit_kernel(RBF, x, y, Streams([4, 5, 6]), **options)
     for r in range(3):
         one = slice(r, r + 1)
-        alone, own_noise = fit_kernel(RBF, x[one], y[one], Streams([4 + r]), steps=10, batch_size=8)
+        alone, own_noise = fit_kernel(RBF, x[one], y[one], Streams([4 + r]), **options)
         assert torch.equal(noise[one], own_noise)
         assert all(torch.equal(together[k][one], alone[k]) for k in alone)
         for full in (False, True):
