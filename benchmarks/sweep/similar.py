@@ -92,6 +92,19 @@ def stops_early(config: RunConfig) -> bool:
     return bool(training.get("early_stopping")) or (training.get("schedule") or {}).get("name") == "plateau"
 
 
+def patience(config: RunConfig) -> int:
+    """Epochs that training goes on without a lower validation loss; 0 without early stopping."""
+    return (config["parts"]["training"].get("early_stopping") or {}).get("patience", 0)
+
+
+def _epochs(config: RunConfig, other: RunConfig, made: float) -> float:
+    """Expected epochs of a training, of which another one made so many: where both may end early, the lowest validation
+    loss is at the same epoch."""
+    if not (stops_early(config) and stops_early(other)):
+        return passes(config)
+    return min(passes(config), max(0.0, made - patience(other)) + patience(config))
+
+
 def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
     """Return the multiplications of a step, and the steps of a pass over the training data.
 
@@ -116,9 +129,8 @@ def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
 def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> Cost | None:
     """Return the cost of a run by records of its method, in proportion to the work.
 
-    It is the median over the five most similar kinds: by work of a step, data, and number of different settings. A
-    training that may end early makes as many epochs as theirs. None without such a record, or where the work of a run
-    is not known.
+    It is the median over the five most similar kinds: by work of a step, data, and number of different settings. None
+    without such a record, or where the work of a run is not known.
     """
     own, kinds = work(config, stack), defaultdict(list)
     for one in known:
@@ -131,9 +143,9 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
         if own and theirs and made:
             apart = abs(math.log(own[0] / theirs[0])) + 0.1 * len(differences(config, other))
             apart += other["dataset"]["name"] != config["dataset"]["name"]
-            ends = stops_early(config) and stops_early(other)
-            share = min(1.0, made / passes(config)) if ends else 1.0
-            times = own[0] / theirs[0] * own[1] / theirs[1] * share * passes(config) / made
+            epochs = _epochs(config, other, made)
+            times = own[0] / theirs[0] * own[1] / theirs[1] * epochs / made
+            share = epochs / passes(config) if passes(config) else 1.0
             # The fastest of a kind: others may have run beside other work.
             training = times * min(one.cost.training for one in same)
             same.sort(key=lambda one: one.config["evaluation"]["sets"] != config["evaluation"]["sets"])

@@ -256,6 +256,14 @@ def test_trainings_that_ended_early_tell_of_those_that_do_not_by_their_share():
     assert similar(shorter, [recorded(early, 10.0, share=0.2)]) == Cost(5.0)
 
 
+def test_the_lowest_validation_loss_is_expected_at_the_epoch_of_theirs():
+    ended, patient = (of("a", "boston", 0, epochs=100, early_stopping={"patience": n}) for n in (3, 13))
+    assert similar(patient, [recorded(ended, 10.0, share=0.2)]) == Cost(15.0, share=0.3), "20 - 3 + 13 epochs"
+    assert similar(ended, [recorded(patient, 10.0, share=0.2)]) == Cost(5.0, share=0.1)
+    untrained = of("a", "boston", 0, epochs=0, early_stopping={"patience": 3})
+    assert similar(untrained, [recorded(ended, 10.0, share=0.2)]).training == 0, "the table of priors has such rows"
+
+
 @pytest.mark.parametrize(
     "rule", [{"early_stopping": {"patience": 3}}, {"schedule": {"name": "plateau", "min_lr": 0.1}}]
 )
