@@ -28,14 +28,16 @@ COLUMNS = ("paper", "tables", "method", "shown_by", "row", "settings", "cause")
 @dataclass(frozen=True)
 class Tally:
     """Cells that a row of a paper's table and the row of a cause both have: how many differ from their published
-    numbers with the cause, before, and all."""
+    numbers with the cause, before, and all. untested: cells of the paper's row alone."""
 
     differing: int = 0
     before: int = 0
     cells: int = 0
+    untested: int = 0
 
     def __str__(self) -> str:
-        return f"{self.differing} of {self.cells} cells of the row differ with it, {self.before} without"
+        counts = f"{self.differing} of {self.cells} cells of the row differ with it, {self.before} without"
+        return f"{counts}; not tested with it: {self.untested}" if self.untested else counts
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def shown(
             if cell.row.label == cause.row and cell.published and cell.published.key in own and cell.outcome
         }
         before = _differing({key: own[key] for key in other})
-        tally = Tally(len(_differing(other)), len(before), len(other))
+        tally = Tally(len(_differing(other)), len(before), len(other), len(own) - len(other))
         if tally.differing < tally.before:
             for key in before:
                 if _agrees(other[key], own[key].mean):

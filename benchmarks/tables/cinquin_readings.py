@@ -8,7 +8,7 @@ from dataclasses import replace
 import datasets
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin import METHODS, PAPER, beside, variants, varied
-from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate, made
 from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from datasets import song
@@ -39,11 +39,8 @@ def mfvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     if row.variant == WIDE_ALONE:
         found = cinquin.recipe(row, dataset, protocol)
         return found and found.with_parts(_WIDE)
-    first = candidate("MFVI", "variance 1", dataset, protocol)
-    if first is None or row.variant not in MFVI:
-        return None
-    read = first.with_parts(MFVI[row.variant])
-    return read.with_parts({"training": {"epochs": first.parts["training"]["epochs"]}}) if protocol == "smoke" else read
+    first = CANDIDATES[protocol].get("MFVI", {}).get("variance 1")
+    return None if first is None else made("MFVI", layered(first, MFVI[row.variant]), dataset, protocol)
 
 
 _PREDICTIVE = "validation, predictive log-likelihood"
@@ -197,7 +194,11 @@ TABLES = (
         candidates_recipe,
     ),
     *varied(
-        "mfvi", "MFVI by where its training starts and ends", variants("MFVI", *MFVI, WIDE_ALONE), SMALL, mfvi_recipe
+        "mfvi",
+        "MFVI by where its training starts and ends",
+        variants("MFVI", *MFVI, WIDE_ALONE),
+        (*SMALL, "kin8nm", "naval", "power"),
+        mfvi_recipe,
     ),
     *varied(
         "laplace",

@@ -197,7 +197,7 @@ TABLES = (
         _SONGS_ROWS,
         tuple(
             Column(Cell(name, condition, metric), f"{label} ({name})", Cell(name, "", published) if published else None)
-            for name in ("boston", "wine")
+            for name in SMALL
             for condition, metric, label, published in (
                 ("ood=song", "ood_accuracy", "OOD accuracy", "ood_accuracy"),
                 ("ood=song", "ood_auroc", "OOD AUROC", ""),

@@ -79,14 +79,22 @@ def test_a_cause_counts_where_its_row_reproduces_what_the_table_does_not(
     assert counted("the cause") == 0, "a row that differs too shows nothing"
 
 
-@pytest.mark.parametrize(("spoiled", "counts"), [(False, 1), (True, 0)])
+@pytest.mark.parametrize(
+    ("concrete", "tally"),
+    [
+        (4.88, "0 of 2 cells of the row differ with it, 1 without"),
+        (9.0, None),
+        (None, "0 of 1 cells of the row differ with it, 1 without; not tested with it: 1"),
+    ],
+)
 def test_a_setting_that_repairs_one_cell_and_spoils_another_explains_nothing(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, spoiled: bool, counts: int
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, concrete: float | None, tally: str | None
 ) -> None:
     """The published RMSEs are 3.41 and 4.869."""
-    for dataset, ours, others in (("boston", 5.0, 3.4), ("concrete", 4.87, 9.0 if spoiled else 4.88)):
-        write("MC Dropout", dataset, {("", "rmse"): [ours, ours + 0.02, ours - 0.02]})
-        results = write("MFVI", dataset, {("", "rmse"): [others, others + 0.02, others - 0.02]})
+    for dataset, ours, others in (("boston", 5.0, 3.4), ("concrete", 4.87, concrete)):
+        results = write("MC Dropout", dataset, {("", "rmse"): [ours, ours + 0.02, ours - 0.02]})
+        if others:
+            write("MFVI", dataset, {("", "rmse"): [others, others + 0.02, others - 0.02]})
     columns = (
         RMSE,
         Column(Cell("concrete", "", "rmse"), "concrete", published=Cell("concrete", "experiment=2", "rmse")),
@@ -100,10 +108,7 @@ def test_a_setting_that_repairs_one_cell_and_spoils_another_explains_nothing(
     monkeypatch.setattr(causes, "load", lambda: (cause,))
     cells = aggregate(mine, "paper", Records(results)).flat
     found = shown(cells, "pequignot2020", "5", suite, Records(results))
-    assert len(found) == counts
-    assert [str(each.tally) for each in found.values()] == [
-        "0 of 2 cells of the row differ with it, 1 without"
-    ] * counts
+    assert [str(each.tally) for each in found.values()] == [tally] * (tally is not None)
 
 
 @pytest.mark.parametrize(("scatter", "counts"), [(0.01, 1), (0.2, 1), (0.6, 0)])

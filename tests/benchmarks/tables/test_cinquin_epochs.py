@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.records.config import training_key
+from benchmarks.tables.cinquin_candidates import SMALL
 
 TABLE = tables.get("cinquin2024-4-epochs")
 FIRST, LONG, MIXED, BOTH, CHOSEN = TABLE.rows
@@ -17,7 +18,7 @@ def runs(row, protocol="paper", dataset="boston") -> list:
     return TABLE.row_runs(row, dataset, protocol)
 
 
-@pytest.mark.parametrize("dataset", ["boston", "wine"])
+@pytest.mark.parametrize("dataset", SMALL)
 def test_the_first_row_is_a_candidate_of_table_1(dataset: str) -> None:
     candidates = tables.get("cinquin2024-1-selection")
     row = next(row for row in candidates.rows if (row.method, row.variant) == ("GFSVI", "rbf"))
@@ -28,7 +29,7 @@ def test_the_first_row_is_a_candidate_of_table_1(dataset: str) -> None:
     assert all(run["evaluation"]["sets"] == ["test", "ood-song"] for run in own)
 
 
-@pytest.mark.parametrize("dataset", ["boston", "wine"])
+@pytest.mark.parametrize("dataset", SMALL)
 @pytest.mark.parametrize("row", [LONG, MIXED, BOTH, CHOSEN], ids=lambda row: row.variant)
 def test_rows_differ_in_epochs_and_points_alone(row, dataset: str) -> None:
     paper = tables.get("cinquin2024-4")
