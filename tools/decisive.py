@@ -15,7 +15,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, merged
-from benchmarks.sweep.estimate import Estimate, Known, estimate, hours
+from benchmarks.sweep.estimate import Estimate, Known, estimate
 from benchmarks.sweep.plan import make_plan
 from reports.findings.page import of_book
 from reports.findings.verdicts import Finding
@@ -56,8 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     rows = [("claim", "missing runs", "core-hours", "tables")]
     for finding, missing, cost in costs(options.results, options.state):
-        spent = "not known" if len(cost.unknown) == missing else f"{cost.bound} {hours(cost.seconds)}".strip()
-        rows.append((finding.claim.id, str(missing), spent, " ".join(finding.claim.tables)))
+        rows.append((finding.claim.id, str(missing), cost.core_hours, " ".join(finding.claim.tables)))
     print(columns(rows))
 
 

@@ -17,7 +17,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE
-from benchmarks.sweep.estimate import Estimate, Known, estimate, hours
+from benchmarks.sweep.estimate import Estimate, Known, estimate
 from benchmarks.sweep.plan import MEANINGLESS, make_plan, missing_data
 from reports.records import Records, recorded
 
@@ -57,8 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     rows = [("core-hours a run", "runs", "table", "protocol", "row", "data set")]
     for place, runs, cost in costs(options.results, options.state, options.tables):
-        bound = "at least" if cost.trained_only else cost.bound
-        rows.append(("not known" if cost.unknown else hours(cost.seconds, bound), str(runs), *place))
+        rows.append((cost.core_hours, str(runs), *place))
     print(columns(rows))
 
 

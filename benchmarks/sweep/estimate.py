@@ -60,6 +60,13 @@ class Estimate:
         """Kind of bound that the sum is: "at least" where runs have no estimate, "at most", or neither."""
         return "at least" if self.unknown else "at most" if self.early else ""
 
+    @property
+    def core_hours(self) -> str:
+        """The sum in core-hours, in words: "at least" also where evaluations have no estimate."""
+        if len(self.unknown) == self.runs:
+            return "not known"
+        return hours(self.seconds, "at least" if self.trained_only else self.bound)
+
     def lines(self, workers: int | None) -> list[str]:
         """Describe the estimate and its sources. workers: how many there are on this machine, if it trains."""
         if not self.runs:

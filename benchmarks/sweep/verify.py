@@ -71,7 +71,7 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record
     there is none.
     """
     if n < 1:
-        raise UsageError(f"N is {n}, expected 1 or more")
+        raise UsageError(f"--n is {n}, expected 1 or more")
     retired = read_retired(store.root / RETIRED)
     every, invalid = [], []
     for record in store.records(curves=False):

@@ -132,7 +132,7 @@ def test_the_sample_is_random_repeatable_and_of_short_trainings(store):
     }
     with pytest.raises(UsageError, match="no record whose training took at most 0 min, among 5"):
         verify.sample(store, 3, 0.0, seed=4)
-    with pytest.raises(UsageError, match="N is 0"):
+    with pytest.raises(UsageError, match="--n is 0"):
         verify.sample(store, 0, 5.0, seed=4)
 
 
