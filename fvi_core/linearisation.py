@@ -33,6 +33,7 @@ from fvi_core.networks import (
     ParametricLayer,
     PlacesLayer,
     Tape,
+    UnfitModule,
 )
 from fvi_core.products import product
 
@@ -59,10 +60,24 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
             tape = Tape()
             value = network(at, x, tape=tape)
             return value + tangents.change_of_perceptron(network, at, steps, tape)
-        value, change, *_ = torch.func.jvp(lambda w: network(w | kept, x), (at,), (steps,))
+        value, change = _derivative(lambda w: network(w | kept, x), at, steps)
         return value + change
 
     return evaluate
+
+
+def _derivative(f: Callable[[Parameters], Tensor], at: Parameters, steps: Parameters) -> tuple[Tensor, Tensor]:
+    """Return f and its derivative along steps: in forward mode, or by two backward passes where an operation of torch
+    has no forward mode (weight normalisation). Raises UnfitModule where it has neither."""
+    try:
+        value, change, *_ = torch.func.jvp(f, (at,), (steps,))
+    except NotImplementedError:
+        value, backward = torch.func.vjp(f, at)
+        try:
+            (change,) = torch.func.vjp(lambda v: backward(v)[0], torch.zeros_like(value))[1](steps)
+        except NotImplementedError as error:
+            raise UnfitModule(f"torch has no derivative that Jacobians of the module need: {error}") from error
+    return value, change
 
 
 def last_layer_moments(

@@ -53,6 +53,8 @@ class ModuleNetwork(Network):
         self.given = module if isinstance(module, nn.Module) else None
         self.make: Make = (lambda: _anew(module)) if isinstance(module, nn.Module) else module
         self.module = copy.deepcopy(self.make() if self.given is None else self.given).cpu().eval()
+        if unknown := [name for name, value in self.module.named_parameters() if nn.parameter.is_lazy(value)]:
+            raise UnfitModule(f"{', '.join(unknown)} have no shape yet: call the module on some inputs first")
         example = example[:3].cpu()
         self.tokens = None if example.is_floating_point() else example.dtype
         own = next((value.dtype for value in self.module.parameters()), torch.float32)
@@ -271,18 +273,20 @@ class ModuleNetwork(Network):
 def _anew(module: nn.Module) -> nn.Module:
     """A copy with fresh parameters. Raises UnfitModule for a submodule that cannot draw all of them."""
     fresh = copy.deepcopy(module)
-    for name, each in fresh.named_modules():
+    # Those with a private method last: nn.MultiheadAttention's sets a bias of its submodule.
+    for name, each in sorted(fresh.named_modules(), key=lambda named: not hasattr(named[1], "reset_parameters")):
         own = {key: value for key, value in each._parameters.items() if value is not None and value.requires_grad}
         if not own:
             continue
-        if not hasattr(each, "reset_parameters"):
+        draw = getattr(each, "reset_parameters", getattr(each, "_reset_parameters", None))
+        if draw is None:
             raise UnfitModule(f"submodule {name!r} has no reset_parameters(); give a function that makes the module")
         for value in own.values():
             value.data.fill_(torch.nan)
-        each.reset_parameters()
+        draw()
         if left := [key for key, value in each._parameters.items() if key in own and value.isnan().any()]:  # type: ignore[union-attr]
             raise UnfitModule(
-                f"submodule {name!r}: reset_parameters() does not draw {', '.join(left)}; give a function that makes "
+                f"submodule {name!r}: {draw.__name__}() does not draw {', '.join(left)}; give a function that makes "
                 "the module"
             )
     return fresh

@@ -239,6 +239,7 @@ BAD = {
         nn.Linear(4, 3),
         table(3),
     ),
+    "0.weight, 0.bias have no shape yet: call the module": (nn.Sequential(nn.LazyLinear(4), nn.Linear(4, 3)), table(3)),
     "head '1': expected an nn.Linear": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3, bias=False)), table(3)),
     "head '0': its output is not the module's": (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3)), table(3), "0"),
     "submodule '0': expected batch normalisation with": (

@@ -1,5 +1,7 @@
 """Every method of the catalogue on a module of attention and tokens, which no layer of this package is."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,8 @@ from torch import nn
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import catalogue
+from fvi_core.networks import UnfitModule
+from fvi_core.networks.module import _anew
 from fvi_core.random import Streams
 from tests.fvi_core.networks.modules import KINDS
 
@@ -67,6 +71,82 @@ def test_members_of_a_rank1_network_with_a_skip_are_modules_with_scaled_weights(
     values = family.functions(network, parameters, 4, Streams([0]))(x[None])
     for s in range(4):
         torch.testing.assert_close(values[0, s], network.module_of(drawn, s)(x))
+
+
+class Attention(nn.Module):
+    """The encoder of torch, from vectors to one, with its own dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        self.encoder, self.fc = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.encoder(x).mean(1))
+
+
+def test_members_of_an_ensemble_of_torchs_encoder_start_as_its_constructor_does():
+    module = Attention()
+    anew = _anew(module)
+    own, drawn = module.encoder.layers[0].self_attn, anew.encoder.layers[0].self_attn
+    assert not torch.equal(own.in_proj_weight, drawn.in_proj_weight)
+    assert drawn.in_proj_weight.abs().max() <= (6 / (4 + 12)) ** 0.5, "Xavier's bound"
+    assert not drawn.in_proj_bias.any() and not drawn.out_proj.bias.any()
+    assert not torch.equal(own.out_proj.weight, drawn.out_proj.weight) and drawn.out_proj.weight.abs().max() <= 0.5
+    x, y = torch.randn(12, 5, 4), torch.arange(12) % 3
+    found = fvi.fit(module, (x, y), "Deep Ensemble", epochs=1, progress=False).predict(x)
+    assert torch.isfinite(found.values).all()
+
+
+class Plain(nn.Module):
+    """A perceptron written as operations that no layer of this package is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.fc = nn.ParameterList([torch.randn(3, 4)]), nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(torch.tanh(x @ self.first[0]))
+
+
+class Bag(nn.Module):
+    """Sums of vectors of tokens in one operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag, self.fc = nn.EmbeddingBag(24, 4), nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.bag(x))
+
+
+JACOBIANS = {"GFSVI": {"epochs": 2, "context": {"points": 6}}, "laplace": {}}
+
+
+def values_of(module: nn.Module, method: str, tokens: bool = False) -> torch.Tensor:
+    """Function draws after training, the same for the same module."""
+    torch.manual_seed(0)
+    x, y = torch.arange(24).reshape(12, 2) if tokens else torch.randn(12, 3), torch.arange(12) % 3
+    return fvi.fit(module, (x, y), method, progress=False, **JACOBIANS[method]).predict(x, samples=4).values
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("method", JACOBIANS)
+def test_jacobians_of_operations_without_forward_mode_are_made_by_two_backward_passes(method, monkeypatch):
+    """torch has no forward mode of weight normalisation."""
+    normed = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 4)), nn.Tanh(), nn.Linear(4, 3))
+    assert torch.isfinite(values_of(normed, method)).all()
+    module = Plain()
+    expected = values_of(module, method)
+    monkeypatch.setattr(torch.func, "jvp", Mock(side_effect=NotImplementedError))
+    torch.testing.assert_close(values_of(module, method), expected)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("method", JACOBIANS)
+def test_jacobians_that_torch_has_neither_way_are_said_to_be_lacking(method):
+    with pytest.raises(UnfitModule, match="torch has no derivative that Jacobians of the module need: .*embedding_bag"):
+        values_of(Bag(), method, tokens=True)
 
 
 @pytest.mark.parametrize("method", ["Rank1", "VOGN"])
