@@ -278,16 +278,16 @@ def _anew(module: nn.Module) -> nn.Module:
         own = {key: value for key, value in each._parameters.items() if value is not None and value.requires_grad}
         if not own:
             continue
+        where = f"submodule {name!r}" if name else "the module"
         draw = getattr(each, "reset_parameters", getattr(each, "_reset_parameters", None))
         if draw is None:
-            raise UnfitModule(f"submodule {name!r} has no reset_parameters(); give a function that makes the module")
+            raise UnfitModule(f"{where} has no reset_parameters(); give a function that makes the module")
         for value in own.values():
             value.data.fill_(torch.nan)
         draw()
         if left := [key for key, value in each._parameters.items() if key in own and value.isnan().any()]:  # type: ignore[union-attr]
             raise UnfitModule(
-                f"submodule {name!r}: {draw.__name__}() does not draw {', '.join(left)}; give a function that makes "
-                "the module"
+                f"{where}: {draw.__name__}() does not draw {', '.join(left)}; give a function that makes the module"
             )
     return fresh
 

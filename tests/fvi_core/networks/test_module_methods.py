@@ -98,6 +98,13 @@ def test_members_of_an_ensemble_of_torchs_encoder_start_as_its_constructor_does(
     assert torch.isfinite(found.values).all()
 
 
+def test_a_module_with_a_parameter_of_its_own_says_that_it_cannot_draw_it():
+    module = Attention()
+    module.token = nn.Parameter(torch.zeros(4))
+    with pytest.raises(UnfitModule, match="^the module has no reset_parameters"):
+        _anew(module)
+
+
 class Plain(nn.Module):
     """A perceptron written as operations that no layer of this package is."""
 
