@@ -121,7 +121,7 @@ def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
         return None
     reduced = training.get("precision") == "bfloat16"
     context = context_points(parts.get("context") or {}, batch)
-    made = draws(config) * (batch + context) * size + _covariance(config, context)
+    made = draws(config) * (batch + context) * size + _covariance(config, context) + _inducing(family, batch)
     made *= networks(config) * TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
     return STEP / stack + made, -(-about.n_train // batch)
 
@@ -189,6 +189,12 @@ def _covariance(config: RunConfig, points: int) -> float:
     """Multiplications of the covariance ``J S J^T`` at so many points, over all weights; 0 where none is needed."""
     built = _network(config) if (config["parts"].get("divergence") or {}).get("jacobian") == "full" else None
     return points**2 * built.n_parameters * built.n_outputs if built else 0.0
+
+
+def _inducing(family: dict[str, Any], batch: int) -> float:
+    """Multiplications of the covariances of inducing points, among themselves and with a batch; 0 without such points."""
+    points = 0 if family.get("name") in SINGLE else family.get("points") or 0
+    return points**2 * (points + batch)
 
 
 def _network(config: RunConfig) -> Network | None:
