@@ -92,7 +92,7 @@ def stops_early(config: RunConfig) -> bool:
     return bool(training.get("early_stopping")) or (training.get("schedule") or {}).get("name") == "plateau"
 
 
-def patience(config: RunConfig) -> int:
+def _patience(config: RunConfig) -> int:
     """Epochs that training goes on without a lower validation loss; 0 without early stopping."""
     return (config["parts"]["training"].get("early_stopping") or {}).get("patience", 0)
 
@@ -102,7 +102,7 @@ def _epochs(config: RunConfig, other: RunConfig, made: float) -> float:
     loss is at the same epoch."""
     if not (stops_early(config) and stops_early(other)):
         return passes(config)
-    return min(passes(config), max(0.0, made - patience(other)) + patience(config))
+    return min(passes(config), max(0.0, made - _patience(other)) + _patience(config))
 
 
 def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
