@@ -72,7 +72,7 @@ def _derivative(f: Callable[[Parameters], Tensor], at: Parameters, steps: Parame
     try:
         value, change, *_ = torch.func.jvp(f, (at,), (steps,))
     except NotImplementedError:
-        value, backward = torch.func.vjp(f, at)
+        value, backward, *_ = torch.func.vjp(f, at)
         try:
             (change,) = torch.func.vjp(lambda v: backward(v)[0], torch.zeros_like(value))[1](steps)
         except NotImplementedError as error:
