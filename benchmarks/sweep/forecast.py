@@ -13,6 +13,7 @@ from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.similar import stops_early
 
 SEEN = 1.0  # seconds of work before any extrapolation
+APART = 3.0  # factor by which estimates of one kind are off at most, for nine of ten kinds (docs/cluster.md)
 BEGUN = 0.01  # fraction of a group's work below which its progress is not extrapolated
 
 
@@ -116,11 +117,14 @@ class Forecast:
             if not self.estimated:
                 return None
             seen, foreseen, expected = 1.0, 1.0, defaultdict(float)
+        pace = seen / foreseen
+        if self.estimated:  # one kind far from its estimate says little of the others
+            pace = min(max(pace, 1 / APART), APART)
         left = []
         for keys, group in self.groups.items():
             if keys not in self.over:
                 kind, here, made = _kind(group), self.running.get(keys), self._made_by(keys, now)
-                cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else seen / foreseen)
+                cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else pace)
                 if made:
                     cost *= 1 - made
                 elif here:

@@ -45,6 +45,15 @@ def test_what_runs_take_corrects_those_of_their_kind_and_all_together_the_others
     assert found.left(130.0) == 3 * 10.0 + 100.0, "and now it is not"
 
 
+@pytest.mark.parametrize(("cost", "took", "others"), [(10.0, 1000.0, 300.0), (1000.0, 2.0, 100.0 / 3)])
+def test_a_kind_far_from_its_estimate_moves_others_by_a_factor_of_three_at_most(cost, took, others):
+    far, same, other = group("far"), group("far", 1), group("other")
+    found = forecast([(far, cost), (same, cost), (other, 100.0)])
+    found.report(far, 0.0, 0.0)
+    found.end(far, True, took)
+    assert found.left(took) == pytest.approx(took + others)
+
+
 def test_between_two_reports_the_pace_is_kept_for_one_step():
     found = forecast([(group(), 100.0)])
     for fraction in (0.0, 0.4, 0.5):
@@ -120,7 +129,7 @@ def test_what_may_end_early_is_a_bound_until_one_has_ended():
     found.report(first, 0.2, 0.0)
     assert found.bounded, "how far it has come does not say where it will end"
     found.end(first, True, 2.0)
-    assert not found.bounded and found.left(2.0) == 0.2 * 20.0
+    assert not found.bounded and found.left(2.0) == pytest.approx(0.2 * 10.0 + 10.0 / 3)
 
 
 def test_training_is_expected_to_end_where_others_ended_and_moves_on_if_it_does_not():
