@@ -192,7 +192,7 @@ def _covariance(config: RunConfig, points: int) -> float:
 
 
 def _inducing(family: dict[str, Any], batch: int) -> float:
-    """Multiplications of the covariances of inducing points, among themselves and with a batch; 0 without such points."""
+    """Multiplications of covariances among inducing points and between them and a batch; 0 without such points."""
     points = 0 if family.get("name") in SINGLE else family.get("points") or 0
     return points**2 * (points + batch)
 
