@@ -64,7 +64,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     if name is None:
         raise UnfitModule(
             "no nn.Linear gives the module's output: leave softmax to the likelihood, or name the last layer as head; "
-            f"its linear layers: {', '.join(map(repr, made)) or 'none'}"
+            f"its linear layers: {', '.join(map(repr, made)) or 'none, so end it with one'}"
         )
     last = dict(module.named_modules()).get(name)
     if last is None:

@@ -227,7 +227,7 @@ BAD = {
         Broken(lambda m, x, f: f(x).softmax(-1)),
         table(3),
     ),
-    "no nn.Linear gives the module's output.* its linear layers: none": (Convolved(), images(3)),
+    "no nn.Linear gives the module's output.* its linear layers: none, so end it with one": (Convolved(), images(3)),
     r"expected outputs \[N, Q\] in one tensor for 3 inputs, found \[3, 3, 1\]": (
         Broken(lambda m, x, f: f(x).unsqueeze(-1)),
         table(3),
