@@ -19,6 +19,16 @@ PASSES = 5
 """Training passes after which buffers that follow the weights have moved."""
 
 
+def refuse_kind(module: nn.Module) -> None:
+    """Raise UnfitModule for a module that stands for another one, or whose parameters have no shape yet."""
+    if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise UnfitModule(f"{type(module).__name__} is not evaluated: give the module in it, its attribute 'module'")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise UnfitModule("a ScriptModule cannot be changed: give the module that it was made from")
+    if unknown := [name for name, value in module.named_parameters() if nn.parameter.is_lazy(value)]:
+        raise UnfitModule(f"{', '.join(unknown)} have no shape yet: call the module on some inputs first")
+
+
 @torch.no_grad()
 def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int, dict[str, int]]:
     """Return the name of the linear layer whose output is the module's, the most numbers in a submodule's input or

@@ -53,8 +53,7 @@ class ModuleNetwork(Network):
         self.given = module if isinstance(module, nn.Module) else None
         self.make: Make = (lambda: _anew(module)) if isinstance(module, nn.Module) else module
         self.module = copy.deepcopy(self.make() if self.given is None else self.given).cpu().eval()
-        if unknown := [name for name, value in self.module.named_parameters() if nn.parameter.is_lazy(value)]:
-            raise UnfitModule(f"{', '.join(unknown)} have no shape yet: call the module on some inputs first")
+        checks.refuse_kind(self.module)
         example = example[:3].cpu()
         self.tokens = None if example.is_floating_point() else example.dtype
         own = next((value.dtype for value in self.module.parameters()), torch.float32)

@@ -105,6 +105,20 @@ def test_a_module_with_a_parameter_of_its_own_says_that_it_cannot_draw_it():
         _anew(module)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.parametrize(
+    ("wrapped", "message"),
+    [
+        (nn.DataParallel, "DataParallel is not evaluated: give the module in it, its attribute 'module'"),
+        (torch.jit.script, "a ScriptModule cannot be changed: give the module that it was made from"),
+    ],
+)
+def test_a_module_that_stands_for_another_one_says_which_to_give(wrapped, message):
+    module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))
+    with pytest.raises(UnfitModule, match=message):
+        fvi.fit(wrapped(module), (torch.randn(12, 3), torch.arange(12) % 3), "MAP", epochs=1, progress=False)
+
+
 class Plain(nn.Module):
     """A perceptron written as operations that no layer of this package is."""
 
