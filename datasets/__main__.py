@@ -18,7 +18,8 @@ from fvi_core.spelling import unknown_variables
 from . import BadData, DataNotFound, UnknownDataset, describe, names
 from .fetch import cache_folder, fetch, mirror_folders
 from .fundus import splits as fundus
-from .image_sets import CORRUPTED, SEVERITIES, some
+from .image_schemes import some
+from .image_sets import CORRUPTED, SEVERITIES
 from .images import read_subset
 from .needs import lacking
 

@@ -2,6 +2,9 @@
 
 dirichlet2022  all training images (App. F); MNIST with pixels in [-1, 1], rotated every 10 degrees, bilinearly (the
                paper does not say how); CIFAR in units of the training images' mean and standard deviation.
+dirichlet2022-part
+               ours, for trainings without a GPU: 4,000 training and 1,000 test images, of each class its share, both
+               from the training images.
 rudner2022     all training images, in the units of the authors' code. The code has no rotated MNIST: there, the
                rotations of Ovadia et al. (2019), as the paper says, and the training images' mean and deviation.
 rudner2021     as rudner2022, whose first code it shares.
@@ -27,13 +30,16 @@ import numpy as np
 from .contract import Pixels
 
 FOLDS = 5
+SUBSETS = ("train", "test")
+SEED = 0  # of the images of a part or a reduced set
 
 
 @dataclass(frozen=True)
 class Scheme:
     """One paper's use of one image set. held_out: validation images, "" none, the "last" sixth or a "random" tenth.
 
-    pixels: the scale of all images; None if every pixel is standardised separately, and inputs are float32. ood,
+    part: numbers of training and test images that are drawn from the training images; () for all, and the set's own
+    test images. pixels: the scale of all images; None if every pixel is standardised separately, and inputs are float32. ood,
     contexts: partners; ood_subset: the subset of them that is scored; whole_contexts: contexts are drawn from all their
     images. angles, rotation: angles and method of rotated test images. corrupted, attacked: whether the tables have
     corrupted test images and attacks.
@@ -49,6 +55,12 @@ class Scheme:
     whole_contexts: bool = False
     corrupted: bool = False
     attacked: bool = False
+    part: tuple[int, ...] = ()
+
+    @property
+    def subsets(self) -> tuple[str, ...]:
+        """Subsets of the image set's files that a split is made of."""
+        return SUBSETS[:1] if self.part else SUBSETS
 
     @property
     def n_splits(self) -> int:
@@ -58,14 +70,37 @@ class Scheme:
         """Return how many of n training images are held out."""
         return {"last": n // 6, "random": n // 10}.get(self.held_out, 0)
 
-    def held(self, n: int, split: int) -> np.ndarray:
-        """Return which of n training images are held out, [n] bool."""
-        held = np.zeros(n, bool)
+    def rows(self, labels: np.ndarray, split: int) -> dict[str, np.ndarray]:
+        """Return ascending row numbers of each subset that the training images are divided into; empty for none.
+
+        Raises ValueError for fewer images than the part has.
+        """
+        if self.part:
+            drawn = some(labels, sum(self.part))
+            tested = drawn[some(labels[drawn], self.part[1])]
+            return {"train": np.setdiff1d(drawn, tested), "test": tested}
+        n, held = len(labels), np.zeros(len(labels), bool)
         if self.held_out == "last":
             held[n - self.n_held(n) :] = True
         if self.held_out == "random":
             held[np.random.RandomState(split).permutation(n)[: self.n_held(n)]] = True
-        return held
+        return {"train": np.flatnonzero(~held), "validation": np.flatnonzero(held)} if self.held_out else {}
+
+
+def some(labels: np.ndarray, count: int) -> np.ndarray:
+    """Return ascending row numbers of `count` images, drawn with each class's share of the labels.
+
+    The rows are equal for every corruption, severity and epsilon. Shares are rounded down; the classes that lose most
+    get one image more, lower labels first. Raises ValueError for more than there are.
+    """
+    if count > len(labels):
+        raise ValueError(f"expected at least {count:,} images, found {len(labels):,}")
+    classes, sizes = np.unique(labels, return_counts=True)
+    shares, lost = np.divmod(sizes * count, len(labels))
+    shares[np.argsort(-lost, kind="stable")[: count - shares.sum()]] += 1
+    random = np.random.RandomState(SEED)
+    drawn = [random.permutation(np.flatnonzero(labels == c))[:n] for c, n in zip(classes, shares)]
+    return np.sort(np.concatenate(drawn))
 
 
 _UNIT = Pixels((0.0,), (1.0,))
@@ -104,6 +139,9 @@ SCHEMES: dict[str, dict[str, Scheme]] = {
         "rudner2021": Scheme(_CIFAR10_RUDNER, ood=("svhn",), contexts=("cifar100",)),
         "dirichlet2022": Scheme(_CIFAR10, corrupted=True, attacked=True),
     },
-    "cifar100": {"dirichlet2022": Scheme(_CIFAR100, corrupted=True, attacked=True)},
+    "cifar100": {
+        "dirichlet2022": Scheme(_CIFAR100, corrupted=True, attacked=True),
+        "dirichlet2022-part": Scheme(_CIFAR100, corrupted=True, attacked=True, part=(4000, 1000)),
+    },
     "svhn": {"": Scheme(_SVHN)},
 }

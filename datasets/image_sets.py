@@ -13,16 +13,15 @@ import numpy as np
 from fvi_core.telling import tell
 
 from . import user_arrays
-from .checks import DataNotFound
+from .checks import BadData, DataNotFound
 from .contract import Arrays, Description, EvaluationSet, Pool, Split, classified
 from .fetch import Folder, registry
-from .image_schemes import FOLDS, SCHEMES, Scheme
+from .image_schemes import FOLDS, SCHEMES, SEED, SUBSETS, Scheme, some
 from .image_transforms import rotate, standardised
-from .images import SOURCES, SUBSETS, Subset, context_subsets, read_subset, which_for_contexts
+from .images import SOURCES, Subset, context_subsets, read_subset, which_for_contexts
 
 VERSION = "1"
 REDUCED = r"(?:-of-([1-9]\d*))?"
-SEED = 0  # of the images of a reduced set
 SPELLINGS = {"notmnist": "not_mnist"}  # in the published tables
 CORRUPTED = ("cifar10", "cifar100")
 SEVERITIES = range(6)
@@ -33,20 +32,6 @@ def reduction(evaluation_set: str) -> int | None:
     """Return the number of test images in a reduced evaluation set; None for a set of all."""
     found = re.fullmatch(f".*?{REDUCED}", evaluation_set)
     return int(found[1]) if found and found[1] else None
-
-
-def some(labels: np.ndarray, count: int) -> np.ndarray:
-    """Return ascending row numbers of `count` images, drawn with each class's share of the labels.
-
-    The rows are equal for every corruption, severity and epsilon. Shares are rounded down; the classes that lose most
-    get one image more, lower labels first.
-    """
-    classes, sizes = np.unique(labels, return_counts=True)
-    shares, lost = np.divmod(sizes * count, len(labels))
-    shares[np.argsort(-lost, kind="stable")[: count - shares.sum()]] += 1
-    random = np.random.RandomState(SEED)
-    drawn = [random.permutation(np.flatnonzero(labels == c))[:n] for c, n in zip(classes, shares)]
-    return np.sort(np.concatenate(drawn))
 
 
 def partner(name: str, evaluation_set: str) -> str | None:
@@ -138,7 +123,8 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
         def make() -> EvaluationSet:
             images, source = corrupted(
-                self.name, corruption, int(severity), self.test.x, self.test.y, self.root, rows=rows, say=say
+                self.name, corruption, int(severity), self.test.x, self.test.y, self.root, rows=rows, say=say,
+                own=bool(self.scheme.part),
             )
             labels = self.test.y if rows is None else self.test.y[rows]
             labels = np.tile(labels, len(images) // len(labels))
@@ -166,11 +152,11 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 def describe(name: str, scheme: str) -> Description:
     source, chosen = SOURCES[name], SCHEMES[name][scheme]
     n_train = source.sizes.get("train", 0)
-    files = dict.fromkeys(file for subset in SUBSETS for file in source.files.get(subset, ()))
+    files = dict.fromkeys(file for subset in chosen.subsets for file in source.files.get(subset, ()))
     if chosen.corrupted:
         files |= dict.fromkeys(file for file in registry() if file.startswith("frost/"))
     about = name, "classification", VERSION, scheme, tuple(SCHEMES[name]), chosen.n_splits, source.n_classes
-    sizes = n_train - chosen.n_held(n_train), source.sizes["test"]
+    sizes = chosen.part or (n_train - chosen.n_held(n_train), source.sizes["test"])
     return Description(*about, source.shape, *sizes, source.origin, tuple(files))
 
 
@@ -187,23 +173,26 @@ def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, 
 def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str, str]:
     """Return digests of the user's arrays for the test subset and for scored partners."""
     others = [other for each in sets if (other := partner(name, each))]
-    return user_arrays.content([(name, "test"), *((other, SCHEMES[name][scheme].ood_subset) for other in others)])
+    chosen = SCHEMES[name][scheme]
+    return user_arrays.content([(name, chosen.subsets[-1]), *((other, chosen.ood_subset) for other in others)])
 
 
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return a split; calls in one process share its arrays. Raises DataNotFound, BadData."""
     folder = None if root is None else os.fspath(root)
-    return _assemble(name, split, scheme, folder, *(read_subset(name, subset, root) for subset in SUBSETS))
+    return _assemble(name, split, scheme, folder, *(read_subset(name, subset, root) for subset in SCHEMES[name][scheme].subsets))
 
 
 @lru_cache(maxsize=2 * FOLDS)
-def _assemble(name: str, split: int, scheme: str, root: str | None, train: Subset, test: Subset) -> Split:
-    chosen, rows = SCHEMES[name][scheme], {}
-    subsets = {"train": Arrays(train.images, train.labels), "test": Arrays(test.images, test.labels)}
-    if chosen.held_out:
-        held, every = chosen.held(len(train.images), split), subsets["train"]
-        rows = {"train": np.flatnonzero(~held), "validation": np.flatnonzero(held)}
-        subsets |= {subset: Arrays(every.x[index], every.y[index]) for subset, index in rows.items()}
+def _assemble(name: str, split: int, scheme: str, root: str | None, *read: Subset) -> Split:
+    chosen = SCHEMES[name][scheme]
+    subsets = {subset: Arrays(each.images, each.labels) for subset, each in zip(chosen.subsets, read)}
+    every = subsets["train"]
+    try:
+        rows = chosen.rows(every.y, split)
+    except ValueError as error:
+        raise BadData(f"data set {name}, scheme {scheme}, training images: {error}") from error
+    subsets |= {subset: Arrays(every.x[index], every.y[index]) for subset, index in rows.items()}
     if chosen.pixels is None:
         raw = subsets["train"].x
         subsets = {subset: replace(each, x=standardised(each.x, raw)) for subset, each in subsets.items()}

@@ -18,8 +18,8 @@ import numpy as np
 from . import user_arrays
 from .checks import DataNotFound, check_labels, reading, stamped
 from .fetch import Folder, at_hand, locate
+from .image_schemes import SUBSETS
 
-SUBSETS = ("train", "test")
 Read = Callable[..., tuple[np.ndarray, np.ndarray]]  # paths -> images [N, C, H, W], labels [N]
 GREY = (1, 28, 28)
 UNSIGNED_BYTE = 0x08

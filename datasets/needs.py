@@ -12,7 +12,7 @@ from .fetch import Folder
 from .fundus import splits as fundus
 from .image_schemes import SCHEMES
 from .image_sets import REDUCED, partner
-from .images import SOURCES, SUBSETS, which_for_contexts
+from .images import SOURCES, which_for_contexts
 from .registry import describe
 
 
@@ -52,7 +52,7 @@ def lacking(
     if name in uci.SOURCES and not set(song.SETS).isdisjoint(sets):
         wanted[song.NAME] = dict.fromkeys((song.FILE,))
     if name in SOURCES:
-        wanted = {name: _frost(name, sets, root)}
+        wanted = {name: _frost(name, known.scheme, sets, root)}
         for dataset, subset in _subsets(name, known.scheme, sets, pools, root):
             files = SOURCES[dataset].files.get(subset)
             if user_arrays.find(dataset, subset):
@@ -85,7 +85,7 @@ def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
 def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root: Folder) -> list[tuple[str, str]]:
     """Return the subsets of image sets that training and evaluation read."""
     chosen = SCHEMES[name][scheme]
-    found = [(name, subset) for subset in SUBSETS]
+    found = [(name, subset) for subset in chosen.subsets]
     drawn = {pool: which_for_contexts(pool, root, chosen.whole_contexts) for pool in chosen.contexts}
     found += [(pool, subset) for pool in pools if pool in drawn for subset in drawn[pool]]
     for other in filter(None, (partner(name, each) for each in sets)):
@@ -95,7 +95,7 @@ def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root
     return list(dict.fromkeys(found))
 
 
-def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
+def _frost(name: str, scheme: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
     """Return the missing files that the corruption frost needs, if the evaluation sets have it."""
     forms = (re.fullmatch(rf"{name}_c-(?:([a-z_]+)-)?([1-5]){REDUCED}", each) for each in sets)
     files = [file for file in fetch.registry() if file.startswith("frost/")]
@@ -105,4 +105,4 @@ def _frost(name: str, sets: Iterable[str], root: Folder) -> dict[str, None]:
         return {}
     from .corruptions.source import published  # here, since scipy takes a second to load
 
-    return {} if published(name, root) else dict.fromkeys(files)
+    return {} if published(name, root) and not SCHEMES[name][scheme].part else dict.fromkeys(files)

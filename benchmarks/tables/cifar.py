@@ -28,16 +28,18 @@ def shortened(parts: Parts, cycle: bool = True) -> Parts:
     return layered(parts, IN_BFLOAT16, {"network.width": WIDTH, "training.epochs": EPOCHS}, own if cycle else {})
 
 
-def some(evaluation_set: str) -> str:
-    """Return a corrupted or attacked set of a thousand images."""
-    return f"{evaluation_set}-of-{IMAGES}"
+def some(evaluation_set: str, images: int = IMAGES) -> str:
+    """Return a corrupted or attacked set of a thousand images, or another number."""
+    return f"{evaluation_set}-of-{images}"
 
 
-REDUCTION = (
-    f"a ResNet-18 of {WIDTH} to {8 * WIDTH} channels in place of 64 to 512, {EPOCHS} epochs in place of 200 or 250, "
-    f"SGD in one cycle of the learning rate up to {PEAK:g} and down, products and convolutions in bfloat16, "
-    f"{SEEDS['short']} seeds, ensembles of {MEMBERS['short']}"
-)
+def reduction(epochs: int = EPOCHS, more: str = "products and convolutions in bfloat16, ") -> str:
+    """Return in words what shortened trainings have in place of the papers' settings."""
+    return (
+        f"a ResNet-18 of {WIDTH} to {8 * WIDTH} channels in place of 64 to 512, {epochs} epochs in place of 200 or "
+        f"250, SGD in one cycle of the learning rate up to {PEAK:g} and down, {more}"
+        f"{SEEDS['short']} seeds, ensembles of {MEMBERS['short']}"
+    )
 
 
 PAPER, DATASET = "rudner2022", "cifar10"
@@ -138,7 +140,7 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 REDUCTIONS = {
     "short": (
-        f"{REDUCTION}; SWAG with its own learning rate, averaged over the last 3 epochs; DUQ with its own "
+        f"{reduction()}; SWAG with its own learning rate, averaged over the last 3 epochs; DUQ with its own "
         "settings, and VOGN, with their own learning rates, lowered at the same parts of the training; VOGN in float32"
     ),
     "smoke": (

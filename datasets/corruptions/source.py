@@ -28,15 +28,16 @@ def corrupted(
     *,
     rows: np.ndarray | None = None,
     say: Say = lambda made, lacking: None,
+    own: bool = False,
 ) -> tuple[np.ndarray, str]:
     """Return corrupted test images of `name` ("cifar10", "cifar100") at a severity, and their source in words.
 
     corruption None: all 19, one after another; severity 0 returns the clean images once. Severities are 0 (none) to 5.
-    test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: only these images, equal to those among all. Generated
-    images are stored in the file cache (584 MB for 10,000 at one severity) and mapped from it, so that a machine makes
-    each once; `say(corruptions made, missing at first)` reports progress. Raises KeyError for another data set,
-    ValueError for another corruption or severity, BadData if published images are damaged or in another order,
-    DataNotFound for frost without its files.
+    test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: only these images, equal to those among all; own: the
+    images are other ones than the published test images. Generated images are stored in the file cache (584 MB for
+    10,000 at one severity) and mapped from it, so that a machine makes each once; `say(corruptions made, missing at
+    first)` reports progress. Raises KeyError for another data set, ValueError for another corruption or severity,
+    BadData if published images are damaged or in another order, DataNotFound for frost without its files.
     """
     check_name(corruption or CORRUPTIONS[0], severity)
     archive, first = ARCHIVES[name], CORRUPTIONS.index(corruption) if corruption else 0
@@ -44,8 +45,8 @@ def corrupted(
     clean = test_images if rows is None else test_images[rows]
     if severity == 0:
         return clean, f"{name}, test part"
-    path = find_arrays(name, root)
-    if path is None and (folder := find_prepared(name, root)):
+    path = None if own else find_arrays(name, root)
+    if path is None and not own and (folder := find_prepared(name, root)):
         each = [read_prepared(folder, CORRUPTIONS[i], severity, test_labels, rows) for i in chosen]
         return np.concatenate(each).transpose(0, 3, 1, 2), f"{archive}, prepared by tensorflow-datasets"
     if path is None:

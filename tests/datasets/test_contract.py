@@ -271,6 +271,7 @@ FINGERPRINTS = {
     ("cifar10", "rudner2021"): None,
     ("cifar10", "dirichlet2022"): None,
     ("cifar100", "dirichlet2022"): None,
+    ("cifar100", "dirichlet2022-part"): None,
     ("svhn", ""): None,
     ("eyepacs", "moderate-64"): "358c324bfc9c685e",
     ("eyepacs", "mild-64"): "729ed1ccbd545d99",

@@ -13,10 +13,11 @@ import datasets
 from datasets import BadData, DataNotFound, Pixels, evaluation_content, fetch, user_arrays
 from datasets.checks import check_split
 from datasets.corruptions import CORRUPTIONS, corrupt
-from datasets.image_schemes import SCHEMES
-from datasets.image_sets import reduction, some
+from datasets.image_schemes import SCHEMES, some
+from datasets.image_sets import reduction
 from datasets.image_transforms import rotate
 from datasets.images import SOURCES, context_subsets, read_subset
+from datasets.needs import lacking
 from tests.datasets.image_files import SIZES, few, random_images, upstream
 
 # mean and standard deviation of all pixels / 255, images of each class
@@ -244,6 +245,27 @@ def test_reduced_sets_have_the_same_images_of_every_set(bring: Callable, monkeyp
         assert reduced.source.endswith(", of which 12 drawn with seed 0, of each class its share")
     assert list(split.evaluations) == [name for name in split.evaluations if "-of-" not in name]
     assert evaluation_content("cifar10", "dirichlet2022", ["cifar10_c-3-of-12"]).keys() == {"cifar10/test"}
+
+
+def test_a_part_has_training_and_test_images_of_the_training_images(
+    bring: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = "cifar100", "dirichlet2022-part"
+    monkeypatch.setitem(SCHEMES["cifar100"], about[1], replace(SCHEMES["cifar100"][about[1]], part=(200, 100)))
+    bring("cifar100", "train", 299)
+    with pytest.raises(BadData, match="cifar100, scheme dirichlet2022-part, training images: expected at least 300"):
+        datasets.load("cifar100", scheme=about[1])
+    images = bring("cifar100", "train", 450)  # without test images
+    labels = images["labels"]
+    split = datasets.load("cifar100", scheme=about[1])
+    drawn = some(labels, 300)
+    tested = drawn[some(labels[drawn], 100)]
+    assert np.array_equal(split.rows["test"], tested)
+    assert np.array_equal(np.union1d(split.rows["train"], tested), drawn) and len(split.train) == 200
+    assert np.array_equal(split.test.y, labels[tested]) and np.array_equal(split.train.y, labels[split.rows["train"]])
+    assert (datasets.describe(*about).n_train, datasets.describe(*about).n_test) == (200, 100)
+    assert evaluation_content(*about, []).keys() == {"cifar100/train"} and not lacking(*about)
+    assert split.evaluation("cifar100_c-contrast-3-of-20").source.startswith("CIFAR-100-C, generated from the test part")
 
 
 def test_reduced_sets_are_named_for_the_number_of_their_images() -> None:

@@ -17,7 +17,7 @@ from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.tables import Recipe
 from datasets.contract import Pool
-from datasets.image_sets import some
+from datasets.image_schemes import some
 from datasets.images import SOURCES
 from fvi_core.random import Streams
 from tests.configs import make_config
