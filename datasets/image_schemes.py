@@ -38,11 +38,11 @@ SEED = 0  # of the images of a part or a reduced set
 class Scheme:
     """One paper's use of one image set. held_out: validation images, "" none, the "last" sixth or a "random" tenth.
 
-    part: numbers of training and test images that are drawn from the training images; () for all, and the set's own
-    test images. pixels: the scale of all images; None if every pixel is standardised separately, and inputs are float32. ood,
+    pixels: the scale of all images; None if every pixel is standardised separately, and inputs are float32. ood,
     contexts: partners; ood_subset: the subset of them that is scored; whole_contexts: contexts are drawn from all their
     images. angles, rotation: angles and method of rotated test images. corrupted, attacked: whether the tables have
-    corrupted test images and attacks.
+    corrupted test images and attacks. part: numbers of training and test images, both drawn from the training images;
+    None for all images.
     """
 
     pixels: Pixels | None
@@ -55,7 +55,7 @@ class Scheme:
     whole_contexts: bool = False
     corrupted: bool = False
     attacked: bool = False
-    part: tuple[int, ...] = ()
+    part: tuple[int, int] | None = None
 
     @property
     def subsets(self) -> tuple[str, ...]:

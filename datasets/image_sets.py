@@ -123,7 +123,14 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
         def make() -> EvaluationSet:
             images, source = corrupted(
-                self.name, corruption, int(severity), self.test.x, self.test.y, self.root, rows=rows, say=say,
+                self.name,
+                corruption,
+                int(severity),
+                self.test.x,
+                self.test.y,
+                self.root,
+                rows=rows,
+                say=say,
                 own=bool(self.scheme.part),
             )
             labels = self.test.y if rows is None else self.test.y[rows]
@@ -180,7 +187,8 @@ def evaluation_content(name: str, scheme: str, sets: Iterable[str]) -> dict[str,
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     """Return a split; calls in one process share its arrays. Raises DataNotFound, BadData."""
     folder = None if root is None else os.fspath(root)
-    return _assemble(name, split, scheme, folder, *(read_subset(name, subset, root) for subset in SCHEMES[name][scheme].subsets))
+    read = (read_subset(name, subset, root) for subset in SCHEMES[name][scheme].subsets)
+    return _assemble(name, split, scheme, folder, *read)
 
 
 @lru_cache(maxsize=2 * FOLDS)

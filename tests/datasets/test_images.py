@@ -171,7 +171,8 @@ def test_contexts_are_training_images_or_else_test_images_that_are_not_scored(br
 def test_no_scheme_scores_the_images_that_it_draws_contexts_from(name: str, bring: Callable) -> None:
     for other in SOURCES:
         bring(other, "train", 200), bring(other, "test", 100)
-    for scheme in SCHEMES[name]:
+    for scheme, chosen in SCHEMES[name].items():
+        bring(name, "train", sum(chosen.part or [200]))
         split = datasets.load(name, scheme=scheme)
         plain = [name for name in split.evaluation_sets() if name in ("test", "validation") or name.startswith("ood-")]
         scored = {image.tobytes() for name in plain for image in split.evaluation(name).x}
@@ -265,7 +266,8 @@ def test_a_part_has_training_and_test_images_of_the_training_images(
     assert np.array_equal(split.test.y, labels[tested]) and np.array_equal(split.train.y, labels[split.rows["train"]])
     assert (datasets.describe(*about).n_train, datasets.describe(*about).n_test) == (200, 100)
     assert evaluation_content(*about, []).keys() == {"cifar100/train"} and not lacking(*about)
-    assert split.evaluation("cifar100_c-contrast-3-of-20").source.startswith("CIFAR-100-C, generated from the test part")
+    corrupted = split.evaluation("cifar100_c-contrast-3-of-20").source
+    assert corrupted.startswith("CIFAR-100-C, generated from the test part")
 
 
 def test_reduced_sets_are_named_for_the_number_of_their_images() -> None:
