@@ -264,7 +264,15 @@ class Categorical(Likelihood):
         return f.gather(-1, labels)[..., 0] - f.logsumexp(-1)
 
     def curvature_root(self, params: Params, f: Tensor) -> Tensor:
-        """Columns ``sqrt(p_c) (e_c - p)``, one for each class: their outer products sum to ``diag p - p p^T``."""
+        """Columns ``sqrt(p_c) (e_c - p)``, one for each class: their outer products sum to ``diag p - p p^T``.
+
+        Raises NotImplementedError with ``class_weights``, by which a point's curvature depends on its batch.
+        """
+        if not self.is_pointwise:
+            raise NotImplementedError(
+                "likelihood 'categorical' with class_weights has no root of its second derivative (curvature_root): "
+                "weights depend on the other points of a batch; leave class_weights out"
+            )
         p = f.softmax(-1)
         identity = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
         return (identity - p.unsqueeze(-1)) * p.sqrt().unsqueeze(-2)

@@ -157,6 +157,13 @@ class Model:
         """Return the context if it is evaluated in one pass with the training batch, else None."""
         if self.divergence is None or self.context is None:
             return None
+        if self.family.shared_by > 1 and not self.context.is_batch():
+            if network.shares_statistics:
+                raise NotSupported(
+                    f"family {self.family.name!r} divides the points of one pass among its members: with a context in "
+                    "that pass (context_statistics 'shared') some members would never see the training batch"
+                )
+            return None
         shared = network.shares_statistics or (self.context.extends_batch() and not network.buffers)
         return self.context if shared else None
 

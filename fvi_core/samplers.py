@@ -63,6 +63,11 @@ class Sampler(Procedure):
                 f"training {self.name!r}: batch_size would change the posterior under weight scaling "
                 f"{model.weight.scaling!r}, which counts the points of a batch; use scaling 'elbo'"
             )
+        if self.batch_size and not model.likelihood.is_pointwise:
+            raise ValueError(
+                f"training {self.name!r}: batch_size would change the posterior under likelihood "
+                f"{model.likelihood.name!r}, whose terms depend on the other points of a batch: leave it out"
+            )
         return Chains(model, self, training_data, streams, state)
 
     def place(self, position: Parameters, target: Target, streams: Streams) -> Parameters:

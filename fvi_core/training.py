@@ -131,6 +131,11 @@ class Trainer(Stack):
             network = network.compiled()
         if training.graph and (obstacle := graphs.obstacle(model, training_data)):
             raise ValueError(f"training: graph: {obstacle}; leave graph off")
+        if training.batch_size < model.family.shared_by:
+            raise ValueError(
+                f"training: batch_size {training.batch_size}: family {model.family.name!r} divides the points of a "
+                f"batch among {model.family.shared_by} members: use at least as many points"
+            )
         if training.early_stopping and training_data.validation is None:
             raise ValueError(
                 "early stopping: expected a validation subset, found none: give fit() validation data, or choose a "
@@ -210,7 +215,7 @@ class Trainer(Stack):
         if self.training_data.batches is not None:
             yield from ((batch, len(batch[0])) for batch in self.training_data.batches(self.epoch))
             return
-        order = self.now.streams["batch"].permutation(n) if size < n else None
+        order = self.now.streams["batch"].permutation(n) if size < n or self.model.family.shared_by > 1 else None
         for start in range(0, n, size):
             yield None if order is None else order[:, start : start + size], min(size, n - start)
 

@@ -34,7 +34,9 @@ class InputGradient(Divergence):
         x = step.x.detach().requires_grad_()
         network = step.network.layer_by_layer()
         functions = step.family.functions(network, step.parameters, 1, step.streams)
-        (gradient,) = torch.autograd.grad(functions(x).exp().sum(), x, create_graph=True, allow_unused=True)
-        if gradient is None:
+        scores = functions(x).exp().sum((0, 2, 3)).unbind()  # of each function
+        each = [torch.autograd.grad(score, x, create_graph=True, allow_unused=True)[0] for score in scores]
+        if any(gradient is None for gradient in each):
             raise NotSupported("divergence 'input_gradient': inputs are whole numbers, in which nothing has a gradient")
-        return (gradient.flatten(2).norm(dim=-1) - self.target).square().mean(1)
+        terms = [(gradient.flatten(2).norm(dim=-1) - self.target).square().mean(1) for gradient in each]
+        return torch.stack(terms).mean(0)

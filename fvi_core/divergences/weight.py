@@ -42,7 +42,8 @@ class WeightPenalty(Divergence):
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()
         away = step.parameters.values() if mean == 0 else (v - mean for v in step.parameters.values())
-        return sum_of_squares(away) / (2 * variance)
+        # A joint ensemble's likelihood is the mean over its networks, and so is its penalty.
+        return sum_of_squares(away) / (2 * variance * step.family.networks)
 
     def weight_prior(self, prior: Prior) -> tuple[float, float]:
         mean, variance = prior.gaussian_weights()

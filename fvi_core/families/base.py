@@ -52,6 +52,8 @@ class Family:
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
     members: ClassVar[int] = 1  # networks whose functions a prediction needs all of
     reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
+    networks: ClassVar[int] = 1  # whose parameters are trained as one family's
+    shared_by: ClassVar[int] = 1  # members to which a training batch is dealt out, each a run of its points
 
     @property
     def draws_networks(self) -> bool:

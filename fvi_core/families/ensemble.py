@@ -34,6 +34,14 @@ class Ensemble(Family):
         return self.joint  # the seeds of its members' draws
 
     @property
+    def networks(self) -> int:  # type: ignore[override]  # a hyper-parameter
+        return self.size * self.member.networks
+
+    @property
+    def shared_by(self) -> int:  # type: ignore[override]  # its members decide
+        return self.member.shared_by
+
+    @property
     def members(self) -> int:  # type: ignore[override]  # a hyper-parameter
         return self.size * self.member.members
 

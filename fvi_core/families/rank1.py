@@ -74,6 +74,10 @@ class Rank1(Family):
     def members(self) -> int:  # type: ignore[override]  # a hyper-parameter
         return self.size
 
+    @property
+    def shared_by(self) -> int:  # type: ignore[override]  # a hyper-parameter
+        return self.size
+
     def scaled(self, network: Network) -> list[ParametricLayer]:
         """The layers with factors."""
         return [layer for layer in random_layers(network, self.layers) if not isinstance(layer, BatchNorm | Opaque)]

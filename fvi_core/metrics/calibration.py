@@ -53,6 +53,8 @@ def calibration_error(confidence: np.ndarray, correct: np.ndarray, index: np.nda
     >>> calibration_error(np.array([0.5, 1.0]), np.array([True, False]), index=np.array([0, 0]), bins=1)
     0.25
     """
+    if lost := np.isnan(confidence).sum():  # their bin, the last, would count as empty
+        raise ValueError(f"confidences: expected numbers, found {lost} NaN of {len(confidence)}")
     mean, accuracy, count = binned(confidence, correct, index, bins)
     return float(np.nansum(count * np.abs(accuracy - mean)) / len(confidence))
 

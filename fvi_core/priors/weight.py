@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fvi_core.data import TrainingSet
 from fvi_core.families.base import DrawnNetworks, NotSupported
+from fvi_core.kernels import evenly_spaced
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.networks import HEAD, Network, Parameters
 from fvi_core.priors.base import Prior
@@ -54,7 +55,7 @@ class GaussianWeights(Prior):
             parameters = {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
         if not network.buffers or (self.jacobian == "last_layer" and not network.shares_statistics):
             return parameters
-        x = train.scale(train.x[:, :CALIBRATION])
+        x = train.scale(evenly_spaced(train.x, CALIBRATION))
         seen = network.statistics({name: value.unsqueeze(1) for name, value in parameters.items()}, x)
         return parameters | {name: value.squeeze(1) for name, value in seen.items()}
 

@@ -140,3 +140,5 @@ def test_a_likelihood_without_a_root_says_so():
 
     with pytest.raises(NotImplementedError, match="likelihood 'other' has no root of its second derivative"):
         Other().curvature_root({}, torch.zeros(1, 1, 1, 1))
+    with pytest.raises(NotImplementedError, match="'categorical' with class_weights has no root of its second"):
+        Categorical(class_weights="batch").curvature_root({}, torch.zeros(1, 1, 1, 2))

@@ -9,6 +9,7 @@ from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import fit_kernel
 from fvi_core.registry import KERNELS, PRIORS
 from tests.fvi_core import small
+from tests.fvi_core.networks.test_residual import tiny
 from tests.fvi_core.test_linearisation import jacobian
 
 R, K = 3, 5
@@ -20,6 +21,22 @@ TRAIN = TrainingSet(X, torch.zeros(R, K, dtype=torch.float64), 1, False)
 def weights_prior(**options):
     prior = PRIORS.build({"name": "gaussian_weights", "variance": 0.7, **options})
     return prior, prior.init(NETWORK, NETWORK.init(small.streams(R)), TRAIN, small.streams(R, name="fit"))
+
+
+def test_statistics_of_the_prior_are_of_points_from_all_of_the_training_part(monkeypatch):
+    """The first rows may be those of one class."""
+    monkeypatch.setattr("fvi_core.priors.weight.CALIBRATION", 3)
+    network = tiny()
+    x = small.inputs(R, 9, network.input_shape)
+    train = TrainingSet(x, torch.zeros(R, 9, dtype=torch.float64), 1, False)
+    start = network.init(small.streams(R))
+    prior = PRIORS.build({"name": "gaussian_weights", "jacobian": "full"})
+    state = prior.init(network, start, train, small.streams(R, name="fit"))
+    drawn = {name: value.unsqueeze(1) for name, value in start.items() if name in network.shapes}
+    seen = network.statistics(drawn, x[:, [0, 4, 8]])
+    assert seen.keys() == network.buffers.keys()
+    for name, value in seen.items():
+        assert torch.equal(state[name], value[:, 0])
 
 
 @pytest.mark.parametrize("centred", [True, False])

@@ -150,6 +150,12 @@ WRONG = {
         ValueError,
         "batch_size would change the posterior under weight scaling 'batch'",
     ),
+    "classes weighed by their shares of a batch, in several pieces": (
+        {"likelihood": {"name": "categorical", "class_weights": "batch"}},
+        {"batch_size": 3},
+        ValueError,
+        "batch_size would change the posterior under likelihood 'categorical', whose terms depend on the other points",
+    ),
 }
 
 

@@ -136,6 +136,12 @@ def test_labels_that_do_not_belong_to_the_probabilities_are_refused(error):
             error(p, y)
 
 
+def test_a_confidence_that_is_no_number_is_refused():
+    """Its bin, the last, would count as empty."""
+    with pytest.raises(ValueError, match="confidences: expected numbers, found 1 NaN of 3"):
+        calibration.ece(np.array([1.0, np.nan, 0.9]), np.array([True, False, False]))
+
+
 @given(st.lists(st.tuples(st.sampled_from([0.5, 0.75, 1.0]), st.booleans()), min_size=1, max_size=40), st.randoms())
 def test_the_order_of_points_of_one_confidence_does_not_matter(values, random):
     other = list(values)

@@ -86,6 +86,13 @@ class TestWeightPenalty(DivergenceContract):
         log_prior = sum(ratio.flatten(1).sum(1) for ratio in ratios)
         torch.testing.assert_close(model.divergence(step), -log_prior, rtol=1e-10, atol=1e-10)
 
+    def test_of_a_joint_ensemble_is_the_mean_over_members_as_their_likelihood_is(self):
+        model = self.model(family={"name": "ensemble", "base": {"name": "point"}, "size": 3, "joint": True})
+        parameters, data = self.parameters(model), small.training_data(R, N)
+        value = model.divergence(small.step(model, parameters, data, small.streams(R)))
+        ratios = [PRIOR.log_prob(v) - PRIOR.log_prob(torch.zeros_like(v)) for v in parameters.values()]
+        torch.testing.assert_close(value, -sum(ratio.flatten(2).sum(2) for ratio in ratios).mean(1))
+
 
 class GaussianContract(DivergenceContract):
     outputs = 2

@@ -115,6 +115,14 @@ class TestInputGradient(DivergenceContract):
         value = InputGradient(target)(small.step(model, parameters, data, small.streams(R)))
         torch.testing.assert_close(value, expected, rtol=1e-6, atol=1e-9)
 
+    def test_of_a_joint_ensemble_is_the_mean_over_members(self):
+        joint = self.model(family={"name": "ensemble", "base": self.parts["family"], "size": 3, "joint": True})
+        parameters, data, one = self.start(joint), small.training_data(R, N, 3), self.model()
+        value = joint.divergence(small.step(joint, parameters, data, small.streams(R)))
+        members = [{name: v[:, i] for name, v in parameters.items()} for i in range(3)]
+        each = [one.divergence(small.step(one, member, data, small.streams(R))) for member in members]
+        torch.testing.assert_close(value, torch.stack(each).mean(0))
+
     @pytest.mark.parametrize(
         "network", [{"name": "cnn", "channels": [2, 3], "dense": [4], "pool": [1, 0], "norm": "batch"}, small.CNN]
     )

@@ -5,12 +5,17 @@ import torch
 import torch.nn.functional as F
 from torch.distributions import Normal, kl_divergence
 
+from fvi_core.contexts import ContextSource
+from fvi_core.families.base import NotSupported
+from fvi_core.objective import Model
 from fvi_core.registry import FAMILIES, PRIORS
+from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
 from tests.fvi_core.contracts import FamilyContract, R
 from tests.fvi_core.networks.test_residual import tiny
 
 M = 2
+ADAM = {"name": "adam"}
 
 
 class TestRank1(FamilyContract):
@@ -117,6 +122,52 @@ def test_the_divergence_is_that_of_the_factors_averaged_over_members():
     assert PRIORS.build({"name": "gaussian_factors"}).gaussian_weights() == (1.0, 0.01)
 
 
+BATCH, WIDER = {"name": "training_batch"}, {"name": "random_monochrome", "points": 24}
+FVI = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}, "weight": {"factor": 0.0}}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_with_a_wider_context_every_member_learns_from_the_batch(first):
+    """In one pass with the context, the batch would be the run of the first or the last members alone."""
+    data, gradients = small.training_data(R, 8, 3, small.SHAPES["cnn"]), []
+    for context in (BATCH, {"name": "mixture", "parts": [BATCH, WIDER] if first else [WIDER, BATCH]}):
+        family = {"name": "rank1", "size": 4}
+        model = small.model({"network": small.CNN, "family": family, "context": context, **FVI}, 3)
+        start = small.moved(model.family.init(model.network, small.streams(R)))
+        means = {k: v.requires_grad_() for k, v in start.items() if k.startswith("factor_mean/")}
+        source = ContextSource(data.x, data.low, data.high, data.pools)
+        streams = {name: small.streams(R).child(label) for name, label in Trainer.streams.items()}
+        loss = model.loss(start, {}, {}, data.x, data.y, 8, 1, source, streams)
+        gradients.append(torch.autograd.grad(loss.sum(), list(means.values())))
+    for alone, beside in zip(*gradients, strict=True):
+        torch.testing.assert_close(beside, alone)
+        assert alone.flatten(2).abs().sum(-1).all()
+
+
+def test_statistics_shared_with_a_wider_context_are_refused():
+    context = {"name": "mixture", "parts": [BATCH, WIDER]}
+    network = {"name": "resnet18", "width": 2, "norm": "batch", "context_statistics": "shared"}
+    parts = {"network": network, "family": {"name": "rank1"}, "context": context, **FVI}
+    data = small.training_data(1, 8, 3, (3, 8, 8))
+    trainer = Trainer(small.model(parts, 3, (3, 8, 8)), Training(1, 8, ADAM, dtype="float64"), data, small.streams(1))
+    with pytest.raises(NotSupported, match="family 'rank1' divides the points of one pass among its members"):
+        trainer.run()
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_batch_of_all_points_is_dealt_out_anew_in_every_epoch(joint, monkeypatch):
+    family = {"name": "rank1", "size": 2}
+    family = {"name": "ensemble", "base": family, "size": 2, "joint": True} if joint else family
+    data, loss, seen = small.training_data(R, 8), Model.loss, []
+    monkeypatch.setattr(Model, "loss", lambda self, *given: seen.append(given[3]) or loss(self, *given))
+    Trainer(small.model({"family": family}), Training(2, 8, ADAM, dtype="float64"), data, small.streams(R)).run()
+    one, other = seen
+    assert not torch.equal(one, other) and torch.equal(one.sort(1).values, other.sort(1).values)
+
+
 def test_options_are_checked():
+    with pytest.raises(ValueError, match="batch_size 3: family 'rank1' divides .* 4 members: use at least as many"):
+        model = small.model({"family": {"name": "rank1"}})
+        Trainer(model, Training(1, 3, ADAM, dtype="float64"), small.training_data(R, 8), small.streams(R))
     with pytest.raises(ValueError, match="size: expected 1 or more, found 0"):
         FAMILIES.build({"name": "rank1", "size": 0})
