@@ -171,8 +171,7 @@ class Comparison:
 
     @cached_property
     def needed(self) -> int | None:
-        """Number of our runs, at the present scatter, that would suffice; None where MOST are not enough because the
-        published error and rounding are too large."""
+        """Number of our runs, at the present scatter, that would suffice; None where MOST are not enough."""
         own, other = self._errors
         counts = np.arange(2, MOST + 1)
         errors = own * np.sqrt(len(self.values) / counts)

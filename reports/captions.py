@@ -18,7 +18,7 @@ from reports.agreement import RULE as AGREEMENT
 from reports.agreement import Verdict, rank_agreement, sign_agreement
 from reports.choice import WHOLE, Choice
 from reports.labels import name
-from reports.significance import RULE
+from reports.significance import MOST, RULE
 
 MIXED, QUOTED = " (mixed)", "†"
 RUNS = "Runs"
@@ -33,6 +33,7 @@ SMALL_ERRORS = (
 NO_VERDICTS = (
     "No verdicts: these runs test that everything works, and their numbers mean nothing beside published ones."
 )
+COSTS_ALONE = "Difference: ours / published, of other machines and so without verdicts."
 AMONG_ALL = "Bold is decided among all rows of the table, also those that are not shown."
 
 
@@ -113,7 +114,9 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
 def _compared(result: TableResult, known: list[CellResult], choice: Choice) -> list[str]:
     """Return the sentences on published numbers."""
     sentences = []
-    if choice.difference and result.trial:
+    if choice.difference and all(cell.is_cost for cell in known):
+        sentences.append(COSTS_ALONE)
+    elif choice.difference and result.trial:
         sentences += ["Difference: (ours − published) in combined standard errors.", NO_VERDICTS]
     elif choice.difference:
         sentences += [AGREEMENT, _one_run(known), _small_errors(known), counts(known)]
@@ -181,9 +184,7 @@ def _runs_needed(known: Iterable[CellResult]) -> str:
         told.append(f"{_from_to(needed)} runs would make {len(needed)} of the uninformative cells informative")
     if never:
         what = ("other" if needed else "uninformative cell") + "s" * (never > 1)
-        told.append(
-            f"no number of runs would make {never} {what} informative, the published error alone being too wide"
-        )
+        told.append(f"not even {MOST:,} runs would make {never} {what} informative")
     sentence = "; ".join(told)
     return f"{sentence[0].upper()}{sentence[1:]}."
 

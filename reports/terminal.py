@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 
 from reports.aggregate import TableResult
-from reports.captions import MIXED, NO_VERDICTS, QUOTED, counts, heading, label, usual_n
+from reports.captions import COSTS_ALONE, MIXED, NO_VERDICTS, QUOTED, counts, heading, label, usual_n
 from reports.choice import WHOLE, Choice
 from reports.labels import MARKS
 from reports.layout import Block, Line, ShownColumn, blocks
@@ -74,7 +74,9 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     reduced = ", a reduced one" if result.table.reduction(result.protocol) else ""
     found = [f"Protocol {result.protocol}{reduced}: {means}."]
     known = [cell for cell in result.flat if cell.published]
-    found += [NO_VERDICTS if result.trial else counts(known)] if known and choice.difference else []
+    costs = all(cell.is_cost for cell in known)
+    if known and choice.difference:
+        found.append(COSTS_ALONE if costs else NO_VERDICTS if result.trial else counts(known))
     warned = (
         [f"{result.warnings[0]} Further notes: {len(result.warnings) - 1}."] if result.warnings[1:] else result.warnings
     )
@@ -82,7 +84,7 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
         *[INFINITE] * any(cell.impossible for cell in result.flat),
         *result.files,
         *warned,
-        *(f"{about}." for sign, about in SIGNS.items() if sign in shown),
+        *(f"{about}." for sign, about in SIGNS.items() if sign in shown and not (costs and sign == "difference")),
     ]
     return found + notes[:FOOTNOTES]
 

@@ -37,7 +37,8 @@ def escape(words: str) -> str:
         if found and character in ACCENTS:
             found[-1] = f"{ACCENTS[character]}{{{found[-1]}}}"
         else:
-            found.append(_letter(character))
+            joined = character == "-" and "".join(found[-1:]).endswith("-")  # two hyphens would be set as a dash
+            found.append("{}" * joined + _letter(character))
     return "".join(found)
 
 

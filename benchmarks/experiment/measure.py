@@ -1,6 +1,7 @@
 """Measurement of trained runs without training, from predictions or parameters in the state folder.
 
-A new metric needs the predictions; a new evaluation set, attack or number of draws needs the parameters.
+A new metric needs the predictions, or the curves of the record; a new evaluation set, attack or number of draws needs
+the parameters.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.experiment.archived import check_parameters, check_predictions
 from benchmarks.experiment.assembly import load_data
 from benchmarks.experiment.execute import evaluate_kept
 from benchmarks.experiment.prediction import Predicted, measured
-from benchmarks.metrics.registry import METRICS
+from benchmarks.metrics.distances import GROWN, growth
+from benchmarks.metrics.registry import METRICS, metric_rows
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import COSTS, Store
@@ -67,6 +71,9 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
     """
     record = store.get(config)
     path = kept.predictions_path(state, run_key(config))
+    if record is not None and not path.exists() and (grown := _grown(record, store)):
+        store.write(grown)
+        return CHANGED
     if record is None or not path.exists() or _draws_anew(record, store):
         return _evaluate(config, store, state, record)
     predicted = Predicted(sets=check_predictions(path, record))
@@ -81,6 +88,26 @@ def measure_run(config: RunConfig, store: Store, state: Path) -> str:
         return UNCHANGED
     store.write(again)
     return CHANGED
+
+
+def _grown(record: Record, store: Store) -> Record | None:
+    """Return the record of a classifier with those metrics of its uncertainty far from the data that it lacks, from its
+    own curves; None where it lacks none, or has no such curves."""
+    curve, points = (record["curves"].get(name, {}) for name in ("grid/grid", "train/points"))
+    versions = record["metric_versions"]
+    lacking = [name for name in GROWN if versions.get(name, 0) < store.version(name)]
+    if not lacking or "predictive_entropy" not in curve or "x" not in points:
+        return None
+    x, std, entropy = (np.array(curve[name]) for name in ("x", "std", "predictive_entropy"))
+    values = growth(x, std, np.array(points["x"]), entropy)
+    added = {name: value for name, value in values.items() if name in lacking}
+    rows = metric_rows(record["metrics"][0]["dataset"], "inputs=grid", added, len(x))
+    return {
+        **record,
+        "metrics": [*record["metrics"], *rows],
+        "metric_versions": dict(sorted((versions | {name: store.version(name) for name in lacking}).items())),
+        "provenance": record["provenance"] | {"measured": provenance.stamp()},
+    }
 
 
 def _stays(metric: str) -> bool:

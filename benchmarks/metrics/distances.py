@@ -4,11 +4,14 @@ growth of one's deviations away from the data."""
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from benchmarks.records.predictions import ClassificationPredictions, Predictions
 
 from . import regression
 
+GROWN = ("std_at_data", "std_far", "std_far_ratio", "entropy_far")
+"""Metrics of :func:`growth`."""
 FAR = 0.2
 """Fraction of the grid that counts as far: the inputs farthest from every training input."""
 
@@ -48,11 +51,14 @@ def moments(predictions: Predictions) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return mean.reshape(-1), np.sqrt(variance).reshape(-1), draws.reshape(len(draws), -1)
 
 
-def growth(grid: np.ndarray, std: np.ndarray, training: np.ndarray) -> dict[str, float]:
-    """Return mean standard deviations at grid inputs [G, D] near to and far from training inputs [N, D], and their
-    ratio.
+def growth(
+    grid: np.ndarray, std: np.ndarray, training: np.ndarray, entropy: ArrayLike | None = None
+) -> dict[str, float]:
+    """Return mean standard deviations at grid inputs [G, D] near to and far from training inputs [N, D], their ratio,
+    and of a classifier the mean entropy far away.
 
-    std: standard deviations [G, ...] at the grid inputs, averaged over the function's outputs, or over classes.
+    std: standard deviations [G, ...] at the grid inputs, averaged over the function's outputs, or over classes;
+    entropy: predictive entropies [G].
     """
     grid, training = grid.reshape(len(grid), -1), training.reshape(len(training), -1)
     std = std.reshape(len(grid), -1).mean(1)
@@ -62,4 +68,6 @@ def growth(grid: np.ndarray, std: np.ndarray, training: np.ndarray) -> dict[str,
     _, nearest = cKDTree(grid).query(training)
     far = np.argsort(distance, kind="stable")[-max(1, round(FAR * len(grid))) :]
     found = {"std_at_data": float(std[nearest].mean()), "std_far": float(std[far].mean())}
+    if entropy is not None:
+        found["entropy_far"] = float(np.asarray(entropy)[far].mean())
     return found | ({"std_far_ratio": found["std_far"] / found["std_at_data"]} if found["std_at_data"] else {})

@@ -77,7 +77,8 @@ def evaluate(
     if training is not None:
         for s in sets:
             if s.kind == "grid":
-                values = growth(inputs[s.name], moments(predictions[s.name])[1], training)
+                entropy = drawn[f"{s.name}/grid"].get("predictive_entropy")
+                values = growth(inputs[s.name], moments(predictions[s.name])[1], training, entropy)
                 rows += metric_rows(dataset, s.condition, values, registry.points(predictions[s.name]))
     plugins.load()
     reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # sets of kind "ood" need one

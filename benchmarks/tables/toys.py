@@ -115,7 +115,8 @@ GROWTH = Table(
         Column(Cell(name, "inputs=grid", metric), f"{name} {what}")
         for name in SETS
         for metric, what in (("std_at_data", "sd at the data"), ("std_far", "sd far away"), ("std_far_ratio", "ratio"))
-    ),
+    )
+    + (Column(Cell("two_moons_dirichlet", "inputs=grid", "entropy_far"), "two_moons_dirichlet entropy far away"),),
     recipe,
     reductions=REDUCTIONS,
 )

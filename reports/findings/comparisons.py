@@ -67,7 +67,7 @@ class Comparison:
     def tested(self) -> Paired | str:
         """Effect over our runs, paired by split and seed; or why there is none."""
         if self.ranked:
-            return self.ranked[0] or "no data set where all rows have runs"
+            return self.ranked[0] or "fewer than two data sets where all rows have runs"
         if self.chosen:  # a row chosen by its mean seems better, or worse, than it is: p-values would be too small
             return CHOSEN
         for cell in self.cells:

@@ -16,7 +16,7 @@ from benchmarks.records.published import Published
 from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from reports.aggregate import CellResult, _overlap, aggregate
-from reports.captions import NO_VERDICTS, ONE_RUN, caption
+from reports.captions import COSTS_ALONE, NO_VERDICTS, ONE_RUN, caption
 from reports.choice import Choice
 from reports.records import Records, recorded
 from reports.significance import RULE
@@ -144,6 +144,15 @@ def test_times_of_another_machine_have_a_ratio_and_no_verdict() -> None:
     assert cell.comparison is None and cell.agreement == "another machine, 0.5 of the published time"
     assert cell.status == "undecided"
     assert result([20.0], None, column=seconds).agreement is None
+
+
+def test_of_costs_alone_the_difference_is_a_ratio_in_every_form(write: Writer) -> None:
+    seconds = Column(Cell("boston", "", "training_seconds"), "seconds", RMSE.published)
+    results = write("MC Dropout", "boston", {("", "rmse"): [3.5], ("", "training_seconds"): [1.0]})
+    for columns, shown in (((seconds,), True), ((RMSE,), False), ((RMSE, seconds), False)):
+        found = aggregate(table(columns=columns), "paper", Records(results))
+        for words in (" ".join(text(found).split()), markdown(found).replace("\\", ""), " ".join(caption(found))):
+            assert (COSTS_ALONE in words) == shown and ("in combined standard errors" in words) != shown
 
 
 def test_runs_trained_side_by_side_are_one_measurement_of_their_time(write: Writer) -> None:

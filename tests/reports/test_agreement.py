@@ -271,12 +271,12 @@ def test_the_caption_says_that_differences_without_an_error_tell_of_the_error() 
 @pytest.mark.parametrize(
     ("fewest", "said"),
     [
-        ([30, 30], "No number of runs would make 2 uninformative cells informative, the"),
-        ([30], "No number of runs would make 1 uninformative cell informative, the"),
+        ([30, 30], "Not even 1,000 runs would make 2 uninformative cells informative."),
+        ([30], "Not even 1,000 runs would make 1 uninformative cell informative."),
         (
             [30, 0.2],
-            "{} runs would make 1 of the uninformative cells informative; no number of runs would make 1 other "
-            "informative, the",
+            "{} runs would make 1 of the uninformative cells informative; not even 1,000 runs would make 1 other "
+            "informative.",
         ),
     ],
 )
@@ -290,7 +290,7 @@ def test_the_caption_says_how_many_runs_would_tell(fewest: list[float], said: st
     ]
     result = TableResult(replace(table, rows=rows, columns=(column,)), "paper", cells)
     needed = cells[-1][0].comparison
-    told = said.format(needed and needed.needed) + " published error alone being too wide."
+    told = said.format(needed and needed.needed)
     assert told in captions.caption(result)
 
 

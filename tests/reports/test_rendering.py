@@ -272,6 +272,7 @@ def test_latex_is_booktabs_with_everything_escaped(results: Path) -> None:
         ("“a” ‘b’", "``a'' `b'"), ("Hernández", "Hernández"), ("Herna\u0301ndez", "Hernández"), ("ế", r"\'{\^{e}}"),
         ("q\u030c", r"\v{q}"), ("\u030cq", r"$<$q"), ("😀", r"\textbackslash{}U0001f600"),
         ("Ŧ", r"\textbackslash{}u0166"), ("x₂", r"x\_2"), ("\x1b[", r"\textbackslash{}x1b["),
+        ("--protocol ---", "-{}-protocol -{}-{}-"),
     ],
 )  # fmt: skip
 def test_latex_of_names_keeps_them_apart(words: str, tex: str) -> None:

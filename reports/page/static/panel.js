@@ -29,7 +29,7 @@
     }
     if (cell.test) add("test", `t = ${cell.test.t === null ? "—" : cell.test.t.toFixed(2).replace("-", "−")}, p = ${cell.test.p === null ? "—" : cell.test.p.toPrecision(2)}`);
     add("verdict", cell.verdict);
-    if (cell.needed !== undefined) add("", cell.needed ? `${cell.needed} runs of ours would tell` : "no number of runs of ours would tell: the published error alone is too wide");
+    if (cell.needed !== undefined) add("", cell.needed ? `${cell.needed} runs of ours would tell` : "not even 1,000 runs of ours would tell");
     if (cell.cause) add("cause", cell.cause);
     return list;
   };

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.measure import BROKEN, CHANGED, EVALUATED, UNCHANGED, UNKEPT, UNTRAINED, measure
+from benchmarks.metrics.distances import GROWN
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store
 from benchmarks.state import kept
@@ -106,6 +107,24 @@ def test_other_draws_and_sets_need_no_training(trained, monkeypatch):
     before, after = (({m["metric"]: m["value"] for m in store.get(case)["metrics"]}) for case in (CASES[0], fewer))
     assert after == {name: value for name, value in before.items() if name in after}
     assert store.get(more)["metrics"] != store.get(CASES[0])["metrics"]
+
+
+def test_uncertainty_away_from_the_data_comes_from_the_curves_of_a_record(trained):
+    store, state, (record, _) = trained
+    for case in CASES:
+        kept.predictions_path(state, run_key(case)).unlink()
+        kept.parameters_path(state, run_key(case)).unlink()
+    kept_rows = [row for row in record["metrics"] if row["metric"] not in GROWN]
+    versions = {name: version for name, version in record["metric_versions"].items() if name not in GROWN}
+    store.write({**record, "metrics": kept_rows, "metric_versions": versions})
+    assert counts(measure(CASES, store, state)) == {CHANGED: 1, UNKEPT: 1}
+    after = store.get(CASES[0])
+    assert after["metric_versions"] == record["metric_versions"] and after["curves"] == record["curves"]
+    assert after["metrics"][: len(kept_rows)] == kept_rows and "measured" in after["provenance"]
+    before = {row["metric"]: row for row in record["metrics"]}
+    assert {row["metric"] for row in after["metrics"]} == set(before)
+    for row in after["metrics"][len(kept_rows) :]:
+        assert row == {**before[row["metric"]], "value": pytest.approx(before[row["metric"]]["value"], abs=1e-5)}
 
 
 def test_what_only_training_can_give_is_named(trained):

@@ -65,7 +65,7 @@ def table(rows) -> dict[tuple[str, str], dict]:
 def test_every_metric_is_registered_and_every_registered_metric_comes_out():
     binary = {"test": ClassificationPredictions(np.random.default_rng(1).normal(size=(2, 20, 2)), np.arange(20) % 2)}
     rows = [
-        *evaluate("classification", "digits", SETS, classifier(), INPUTS)[0],
+        *evaluate("classification", "digits", SETS, classifier(), INPUTS, training=np.zeros((3, 2)))[0],
         *evaluate("classification", "cifar10", PARTNERS, {s.name: classifier()[s.name[:6]] for s in PARTNERS})[0],
         *evaluate("classification", "aptos", [SetInfo("test", "id")], binary, screens=True)[0],
         *evaluate("regression", "boston", SETS, regressor(), INPUTS, training=np.zeros((3, 2)))[0],

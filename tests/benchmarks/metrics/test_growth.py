@@ -49,6 +49,16 @@ def test_deviations_of_probabilities_in_the_plane() -> None:
     assert found["std_far"] == pytest.approx(expit(3) - 0.5)
 
 
+def test_the_entropy_far_away_is_that_of_the_mean_probabilities() -> None:
+    x, logits = np.arange(5.0)[:, None], np.zeros((2, 5, 2))
+    logits[0, :, 1], logits[1, :, 1] = [5, 5, 5, 5, 2], [5, 5, 5, 5, -2]  # opposite draws at the farthest input
+    predictions = {"grid": ClassificationPredictions(logits)}
+    rows, _ = evaluate("classification", "moons", GRID, predictions, {"grid": x}, training=np.zeros((1, 1)))
+    found = {row["metric"]: row["value"] for row in rows}
+    assert found["entropy_far"] == pytest.approx(np.log(2), abs=1e-5)  # from the curve, in five digits
+    assert found["std_far"] == pytest.approx(expit(2) - 0.5)
+
+
 def test_no_ratio_where_the_data_have_no_deviation() -> None:
     std = np.array([0.0, 1.0, 1.0, 1.0, 1.0])
     found = grown(np.arange(5.0)[:, None], RegressionPredictions(functions(std), 0.1, None), np.array([[0.0]]))
