@@ -197,7 +197,8 @@ def classified(
 @dataclass(frozen=True)
 class Description:
     """Facts about a data set, known without loading it. n_splits: splits of `scheme`; shape: shape of one input;
-    redrawn: whether each split draws other test points from the same points."""
+    redrawn: whether each split draws other test points from the same points; validated: whether it has a validation
+    subset."""
 
     name: str
     task: str
@@ -212,6 +213,7 @@ class Description:
     source: str
     files: tuple[str, ...]
     redrawn: bool = False
+    validated: bool = False
 
 
 def _copy(make: Callable[[], T]) -> T:

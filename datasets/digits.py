@@ -33,7 +33,7 @@ CONTEXT_PHOTO, OOD_PHOTO = "china.jpg", "flower.jpg"
 def describe(name: str, scheme: str) -> Description:
     shape, n_train = (1, SIDE, SIDE), N_TRAIN - N_HELD[scheme]
     about = name, "classification", VERSION, scheme, SCHEMES, N_SPLITS, N_CLASSES
-    return Description(*about, shape, n_train, N_TEST, "scikit-learn", (), redrawn=True)
+    return Description(*about, shape, n_train, N_TEST, "scikit-learn", (), redrawn=True, validated=N_HELD[scheme] > 0)
 
 
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:

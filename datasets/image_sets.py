@@ -164,7 +164,7 @@ def describe(name: str, scheme: str) -> Description:
         files |= dict.fromkeys(file for file in registry() if file.startswith("frost/"))
     about = name, "classification", VERSION, scheme, tuple(SCHEMES[name]), chosen.n_splits, source.n_classes
     sizes = chosen.part or (n_train - chosen.n_held(n_train), source.sizes["test"])
-    return Description(*about, source.shape, *sizes, source.origin, tuple(files))
+    return Description(*about, source.shape, *sizes, source.origin, tuple(files), validated=bool(chosen.held_out))
 
 
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:

@@ -101,7 +101,8 @@ def add(
 
 def _described(name: str, split: Split, splits: int) -> Description:
     about, x = (name, split.task, split.version, "", ("",), splits, split.n_outputs), split.train.x
-    return Description(*about, x.shape[1:], len(x), len(split.test), "user's data", (), redrawn=True)
+    sizes, validated = (len(x), len(split.test)), split.validation is not None
+    return Description(*about, x.shape[1:], *sizes, "user's data", (), redrawn=True, validated=validated)
 
 
 def made_by(name: str) -> str | None:

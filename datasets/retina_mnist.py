@@ -33,7 +33,7 @@ _OUTLINE = Pixels((0.5,), (0.5,))
 def describe(name: str, scheme: str) -> Description:
     shape = (1, SIDE // 2, SIDE // 2) if scheme == "outline" else (3, SIDE, SIDE)
     about, sizes = (name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape), (SIZES["train"], SIZES["test"])
-    return Description(*about, *sizes, "Yang et al. 2023, from DeepDRiD, CC BY 4.0", (FILE,))
+    return Description(*about, *sizes, "Yang et al. 2023, from DeepDRiD, CC BY 4.0", (FILE,), validated=True)
 
 
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:

@@ -91,7 +91,8 @@ def files(name: str, scheme: str) -> tuple[str, ...]:
 
 def describe(name: str, scheme: str) -> Description:
     about = name, "regression", VERSION, scheme, SCHEMES, n_splits(name, scheme), 1, (SOURCES[name].features,)
-    return Description(*about, *sizes(name, scheme), ORIGIN, files(name, scheme), redrawn=True)
+    validated = scheme == "cinquin2024"
+    return Description(*about, *sizes(name, scheme), ORIGIN, files(name, scheme), redrawn=True, validated=validated)
 
 
 def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:

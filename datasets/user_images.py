@@ -95,7 +95,8 @@ def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
                 f"{len(values)}; correct {what} of add_images"
             )
     about = name, "classification", form.version, "", ("",), 1, form.classes, shapes["train"][1:]
-    return Description(*about, shapes["train"][0], shapes["test"][0], "user's images", ())
+    sizes, validated = (shapes["train"][0], shapes["test"][0]), "validation" in sources
+    return Description(*about, *sizes, "user's images", (), validated=validated)
 
 
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:

@@ -75,6 +75,8 @@ def add_table(
     input columns of names, each of which becomes a column of 0 and 1. Raises ValueError for invalid options; the file
     is read on first use, and raises BadData.
     """
+    if not isinstance(target, str | int | None):
+        raise ValueError(f"data set {name}: target: expected one column, its name or number, found {target!r}")
     if task not in TASKS:
         raise ValueError(f"data set {name}: task is {task!r}, expected {' or '.join(map(repr, TASKS))}")
     if not (0 < test < 1 and 0 <= validation < 1 and splits > 0):
@@ -117,7 +119,8 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
                 f"side, found {size['test']}; {CORRECT}"
             )
     about = name, cut.task, cut.version, "", ("",), cut.splits, max(1, len(classes)), x.shape[1:]
-    return Description(*about, sizes[0]["train"], sizes[0]["test"], f"user's table {path.name}", (), redrawn=True)
+    about = *about, sizes[0]["train"], sizes[0]["test"], f"user's table {path.name}", ()
+    return Description(*about, redrawn=True, validated="validation" in sizes[0])
 
 
 def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> Split:

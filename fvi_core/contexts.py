@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,21 +54,28 @@ class Context:
 class UniformBox(Context):
     """K points uniform on the box of the training inputs, widened on each side by ``margin`` times its width.
 
-    ``low`` and ``high``, when given, replace the box by the same bounds for every feature.
+    ``low`` and ``high``, when given, replace the box's bounds by one number for all features, or by a list of one each.
     """
 
     points: int = checked(least=1)
     margin: float = checked(0.0, least=0)
-    low: float | None = None
-    high: float | None = None
+    low: float | list[float] | None = None
+    high: float | list[float] | None = None
 
     def __post_init__(self) -> None:
-        if self.low is not None and self.high is not None and not self.low < self.high:
-            raise ValueError(f"context {self.name!r}: expected low below high, found {self.low:g} and {self.high:g}")
+        if self.low is not None and self.high is not None and not np.all(np.less(self.low, self.high)):
+            raise ValueError(f"context {self.name!r}: expected low below high, found {self.low} and {self.high}")
+
+    def _bound(self, own: float | list[float] | None, box: Tensor) -> Tensor:
+        if own is None:
+            return box
+        given = box.new_tensor(own)
+        if given.dim() and given.shape != box.shape[1:]:
+            raise ValueError(f"context {self.name!r}: expected a bound for each of {list(box.shape[1:])}, found {own}")
+        return given.expand_as(box)
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
-        low = source.low if self.low is None else torch.full_like(source.low, self.low)
-        high = source.high if self.high is None else torch.full_like(source.high, self.high)
+        low, high = self._bound(self.low, source.low), self._bound(self.high, source.high)
         width = high - low
         low, width = low - self.margin * width, width * (1 + 2 * self.margin)
         return low.unsqueeze(1) + width.unsqueeze(1) * streams.uniform(self.points, *source.x.shape[2:])

@@ -37,6 +37,7 @@ from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
 from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
+from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
 
@@ -176,7 +177,9 @@ def fit(
     shown = partial(telling.messages, method) if progress else contextlib.nullcontext
     with shown():
         stack = TRAININGS.build(spec).start(model, held, streams)
-    trained = _run(stack, method, progress and not trained_already)
+    tensors = {} if survey is not None else held.tensors
+    with unchanged("training", tensors):
+        trained = _run(stack, method, progress and not trained_already)
     if trained.parameters is None:
         raise TrainingFailed(
             f"method {method!r}: {trained.reason}; a smaller learning rate may help, or dtype 'float64'"
@@ -185,7 +188,7 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
-    with shown():
+    with shown(), unchanged("fitting", tensors):
         return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 
 

@@ -18,7 +18,7 @@ from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
-from fvi_core.registry import later
+from fvi_core.registry import checked, later
 from fvi_core.shared_pass import SharedPass
 from fvi_core.spelling import check_known
 
@@ -40,7 +40,7 @@ class Weight:
     """
 
     scaling: str = "elbo"
-    factor: float = 1.0
+    factor: float = checked(1.0, least=0)
     alpha: float = later(0.0)
     rise: float = later(0.0)
 

@@ -63,8 +63,8 @@ class Targets:
         """Return the encoding of training targets y for a module with so many outputs. Raises ValueError where it is
         not clear whether they are labels, unless a ``likelihood`` says so.
         """
-        if len(y) and isinstance(y[0], str):
-            classes = sorted(set(map(str, y)))
+        if _is_text(y):
+            classes = sorted(set(_texts(y)))
             if len(classes) != outputs:
                 raise ValueError(
                     f"labels: found {len(classes)} classes {classes[:5]}, the module has {outputs} outputs"
@@ -339,17 +339,39 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
 
 
 def _joined(pieces: Sequence[Any]) -> Any:
-    if isinstance(pieces[0][0], str):
-        return [str(each) for piece in pieces for each in piece]
-    return torch.cat([torch.as_tensor(piece) for piece in pieces])
+    if any(map(_is_text, pieces)):
+        return [each for piece in pieces for each in piece]
+    return torch.cat([_numbers(piece) for piece in pieces])
+
+
+def _is_text(y: Any) -> bool:
+    """Return whether some label is text."""
+    return not isinstance(y, Tensor) and any(isinstance(each, str | bytes) for each in y)
+
+
+def _texts(y: Iterable[Any]) -> list[str]:
+    """Return labels of text. Raises ValueError for one that is missing, or something else."""
+    for row, each in enumerate(y):
+        if not isinstance(each, str) or not each.strip():
+            raise ValueError(f"labels: expected text, found {each!r} in row {row}: leave out points without a label")
+    return list(map(str, y))
+
+
+def _numbers(y: Any) -> Tensor:
+    """Return targets as a tensor, whole ones of any type as int64. Raises ValueError for others."""
+    try:
+        found = torch.as_tensor(y)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"targets: expected numbers, or labels of text, found {type(y).__name__} ({error})") from error
+    return found if found.is_floating_point() else found.long()
 
 
 def _tensor(y: Any, classes: list[str] | None) -> Tensor:
     if classes is not None:
         numbers = {name: number for number, name in enumerate(classes)}
-        unknown = sorted({str(each) for each in y} - numbers.keys())
+        given = [str(each) for each in y]
+        unknown = sorted(set(given) - numbers.keys())
         if unknown:
             raise ValueError(f"labels: expected {', '.join(classes)}, found {', '.join(unknown[:5])}")
-        return torch.tensor([numbers[str(each)] for each in y])
-    found = torch.as_tensor(y)
-    return found.long() if found.dtype == torch.bool else found
+        return torch.tensor([numbers[each] for each in given])
+    return _numbers(y)

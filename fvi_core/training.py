@@ -44,8 +44,8 @@ class EarlyStopping:
     pieces of VALIDATION_IMAGES, each of which is one batch).
     """
 
-    patience: int
-    every: int = 1
+    patience: int = checked(least=0)
+    every: int = checked(1, least=1)
     objective: bool = later(False)
 
 

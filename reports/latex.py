@@ -91,7 +91,7 @@ def listed(notes: Mapping[str, Sequence[Note]], more: bool = False) -> list[str]
 def _sentence(result: TableResult, piece: Piece) -> str:
     usual = usual_n(result)
     shown = ": mean ± standard error" + (f" over {usual} runs" if usual else "")
-    shown = shown if any(cell.values for cell in result.flat) else ": no run yet"
+    shown = shown if any(cell.values for cell in result.flat) else ": no number yet"
     title = f", {piece.block.title}" if piece.block.title else ""
     for mark, side in SIDES.items():
         title = title.replace(mark, side)

@@ -70,7 +70,7 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     n = f"{usual} runs" if usual else "runs"
     others = any(cell.values and not cell.n == cell.expected == usual for cell in result.flat)
     n += " (found/expected in brackets)" * others
-    means = f"mean ± standard error over {n}{bold}" if values else "no run yet"
+    means = f"mean ± standard error over {n}{bold}" if values else "no number yet"
     reduced = ", a reduced one" if result.table.reduction(result.protocol) else ""
     found = [f"Protocol {result.protocol}{reduced}: {means}."]
     known = [cell for cell in result.flat if cell.published]

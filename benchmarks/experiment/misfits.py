@@ -57,17 +57,19 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
         data = config["dataset"]
         known = datasets.describe(data["name"], data["scheme"] or None)
         numbers = known.n_outputs if known.task == "regression" else 1
+        held = known.validated
         parts: Any = {**config["parts"], **{k: v for k, v in config["evaluation"].items() if k == "fit"}}
-        key = canonical_json([known.task, numbers, parts])
+        key = canonical_json([known.task, numbers, held, parts])
         if key not in tried:
-            tried[key] = misfit(parts, known.task, numbers)
+            tried[key] = misfit(parts, known.task, numbers, held)
         if tried[key]:
             told.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
     return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in told.items()]
 
 
-def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
-    """Return why parts do not fit together, tried on tiny data with so many numbers per target; empty if they fit."""
+def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -> str:
+    """Return why parts do not fit together, tried on tiny data with so many numbers per target, and validation data if
+    ``held``; empty if they fit."""
     spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
         "network": TINY["network"]
     }
@@ -76,12 +78,13 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
     training = parts["training"]
     tiny = TINY["training"] | {"dtype": training.get("dtype", TINY["training"]["dtype"])}
     if training.get("name", "gradient") == "gradient":
-        spec["training"] = tiny | {"samples": min(training.get("samples", 1), tiny["samples"])}
+        stopping = {"early_stopping": {"patience": 1}} if training.get("early_stopping") else {}
+        spec["training"] = tiny | stopping | {"samples": min(training.get("samples", 1), tiny["samples"])}
     else:
         spec["training"] |= {key: value for key, value in tiny.items() if key in training}
     try:
         with torch.random.fork_rng(devices=[]):
-            _try(resolve(spec), task, numbers)
+            _try(resolve(spec), task, numbers, held)
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
@@ -92,13 +95,13 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1) -> str:
     return ""
 
 
-def _try(parts: PartsConfig, task: str, numbers: int) -> None:
+def _try(parts: PartsConfig, task: str, numbers: int, held: bool) -> None:
     x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
     vectors = (numbers,) if numbers > 1 else ()
     values = np.linspace(-1, 1, POINTS * numbers).reshape(POINTS, *vectors)
     arrays = Arrays(x, np.arange(POINTS) % CLASSES if task == "classification" else values)
     outputs = CLASSES if task == "classification" else numbers
-    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), validation=arrays)
+    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), arrays if held else None)
     tiny = {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts}
     config = cast(RunConfig, {**tiny, "evaluation": {"samples": 2, "sets": ["test"], "content": {}}})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])

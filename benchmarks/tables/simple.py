@@ -31,8 +31,14 @@ def simple(
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
     ``sets``. parts: settings of all methods (network, training, likelihood; without one "gaussian" or "categorical");
     own: further settings by method. Seed i is trained on split i, modulo the number of splits. Raises ValueError for a
-    method in ``own`` that is not in ``methods``.
+    method in ``own`` that is not in ``methods``, and for a condition where ``sets`` has the test set alone.
     """
+    for metric in metrics:
+        if not isinstance(metric, str) and metric[1] and set(sets) <= {"test"}:
+            raise ValueError(
+                f"table {name!r}: metrics: {metric!r} has a condition, and sets has the test set alone: add the "
+                f"evaluation set, as 'ood-photos' for 'ood=photos'"
+            )
     for method in own or {}:
         if method not in methods:
             raise ValueError(

@@ -73,11 +73,12 @@ def describe(name: str, scheme: str) -> Description:
         source = sources.find(name)
         part = parts_of(source)
         n_train, n_test = (int(((part == own) & (source.grades <= task.last)).sum()) for own in ("train", "test"))
+        validated = bool((part == "validation").any())
     else:
-        n_train, n_test = SIZES[name][task.name]
+        (n_train, n_test), validated = SIZES[name][task.name], True
     shape = (1 if task.outline else 3, task.side, task.side)
     about = name, "classification", VERSION, scheme, SCHEMES, 1, 2, shape
-    return Description(*about, n_train, n_test, _ORIGINS[name], ())
+    return Description(*about, n_train, n_test, _ORIGINS[name], (), validated=validated)
 
 
 def parts_of(source: Source) -> np.ndarray:

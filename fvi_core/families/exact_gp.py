@@ -11,7 +11,7 @@ from fvi_core.families.base import Family, FitData, Functions, NotSupported
 from fvi_core.gaussian_process import log_evidence, posterior
 from fvi_core.held import Held
 from fvi_core.kernels import Kernel
-from fvi_core.likelihoods import Likelihood
+from fvi_core.likelihoods import Gaussian, Likelihood
 from fvi_core.networks import Network, Parameters
 from fvi_core.products import product
 from fvi_core.random import Streams
@@ -116,9 +116,9 @@ def _split(parameters: Parameters) -> tuple[Parameters, tuple[Tensor, Tensor, Te
 
 
 def noise_variance(family: Family, likelihood: Likelihood, likelihood_parameters: Parameters) -> Tensor:
-    """Variance of Gaussian noise, ``[R]``. Raises NotSupported for a likelihood without."""
+    """Variance of Gaussian noise, ``[R]``. Raises NotSupported for a likelihood of another density."""
     std = likelihood.noise_std(likelihood_parameters)
-    if std is None:
+    if std is None or type(likelihood).log_prob is not Gaussian.log_prob:
         raise NotSupported(f"family {family.name!r} needs Gaussian noise, which likelihood {likelihood.name!r} has not")
     return std.square()
 

@@ -19,6 +19,17 @@ PASSES = 5
 """Training passes after which buffers that follow the weights have moved."""
 
 
+def copied(module: nn.Module) -> nn.Module:
+    """Return a copy. Raises UnfitModule for a module with tensors that stand for its parameters."""
+    try:
+        return copy.deepcopy(module)
+    except RuntimeError as error:
+        raise UnfitModule(
+            "the module cannot be copied, as weights are computed before a call: use torch.nn.utils.parametrizations "
+            "in place of nn.utils.weight_norm and the like, and end pruning by prune.remove()"
+        ) from error
+
+
 def refuse_kind(module: nn.Module) -> None:
     """Raise UnfitModule for a module that stands for another one, or whose parameters have no shape yet."""
     if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
@@ -87,6 +98,9 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
             f"head {name!r}: its output is not the module's; leave softmax and the like to the likelihood, or name the "
             f"last layer; linear layers: {', '.join(map(repr, made))}"
         )
+    named = module.named_parameters(remove_duplicate=False)
+    if tied := [own for own, value in named if value is last.weight and own != f"{name}.weight"]:
+        raise UnfitModule(f"head {name!r} shares its weight with {tied[0]}, and a head has its own: give it a copy")
     if not last.weight.requires_grad:
         raise UnfitModule(f"head {name!r} is frozen, and no method can change it: set its requires_grad_(True)")
     return name, max(sizes) // len(example), ranks
@@ -97,6 +111,9 @@ def refuse_state(module: nn.Module, example: Tensor) -> None:
     """Raise UnfitModule unless a module's values are a function of each input alone."""
     trial = copy.deepcopy(module)
     before = {name: value.clone() for name, value in trial.named_buffers()}
+    trial(given := example.clone())
+    if not torch.equal(given, example):
+        raise UnfitModule("forward() writes into its input: let it change a copy (x - 1 in place of x -= 1)")
     first, second, fewer = trial(example), trial(example), trial(example[:-1])
     moved = [name for name, value in trial.named_buffers() if not torch.equal(value, before[name])]
     if moved:

@@ -52,7 +52,7 @@ class ModuleNetwork(Network):
     def __init__(self, module: nn.Module | Make, example: Tensor, head: str | None = None, way: str | None = None):
         self.given = module if isinstance(module, nn.Module) else None
         self.make: Make = (lambda: _anew(module)) if isinstance(module, nn.Module) else module
-        self.module = copy.deepcopy(self.make() if self.given is None else self.given).cpu().eval()
+        self.module = checks.copied(self.make() if self.given is None else self.given).cpu().eval()
         checks.refuse_kind(self.module)
         example = example[:3].cpu()
         self.tokens = None if example.is_floating_point() else example.dtype

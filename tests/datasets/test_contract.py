@@ -74,6 +74,7 @@ class DatasetContract:
         assert (description.version, description.scheme) == (split.version, split.scheme)
         assert (description.n_train, description.n_test) == (len(split.train), len(split.test))
         assert description.shape == split.train.x.shape[1:]
+        assert description.validated == (split.validation is not None)
         assert description.scheme == description.schemes[0] or self.scheme is not None
 
     def test_arrays_have_the_promised_shapes_types_and_values(self, split: Split) -> None:

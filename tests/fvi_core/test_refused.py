@@ -26,7 +26,7 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (TypeError, {"epoch": 3}, "did you mean 'epochs'"),
         (ValueError, {"epochs": 1.5}, "epochs: expected int, found 1.5"),
         (ValueError, {"epochs": True}, "epochs: expected int, found True"),
-        (ValueError, {"context": {"low": 3.0, "high": -3.0}}, "expected low below high, found 3 and -3"),
+        (ValueError, {"context": {"low": 3.0, "high": -3.0}}, "expected low below high, found 3.0 and -3.0"),
         (ValueError, {"batch_size": 0}, "batch_size: expected 1 or more, found 0"),
         (UnknownPart, {"likelihood": "categorical"}, "likelihood: expected {'name': .*}, found 'categorical'"),
         (UnknownPart, {"optimiser": torch.optim.SGD([torch.ones(1, requires_grad=True)])}, "found an object SGD"),
