@@ -119,8 +119,8 @@ def describe(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...]) -> De
                 f"side, found {size['test']}; {CORRECT}"
             )
     about = name, cut.task, cut.version, "", ("",), cut.splits, max(1, len(classes)), x.shape[1:]
-    about = *about, sizes[0]["train"], sizes[0]["test"], f"user's table {path.name}", ()
-    return Description(*about, redrawn=True, validated="validation" in sizes[0])
+    counts, source = (sizes[0]["train"], sizes[0]["test"]), f"user's table {path.name}"
+    return Description(*about, *counts, source, (), redrawn=True, validated="validation" in sizes[0])
 
 
 def load(name: str, path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> Split:

@@ -106,10 +106,10 @@ def fit(
       contexts: named inputs ``[P, ...]`` for contexts of the kind "images".
       head: name of the last layer, where it is not the nn.Linear whose output the module returns.
       stream: read the loader again at each epoch and hold no data. None: do so where its inputs change between readings
-        (augmentation) or are drawn at random.
+        (augmentation) or are drawn at random, but not for an IterableDataset.
       progress: show progress.
-      parts: changed hyper-parameters of the method's parts, as ``context={"points": 50}``; with a "name", another part.
-        ``weight``: the divergence's weight.
+      parts: changed hyper-parameters of the method's parts, as ``context={"points": 50}``; with a "name", another part;
+        None: no such part. ``weight``: the divergence's weight.
 
     Ctrl-C ends training early: the posterior then has the current parameters, with early stopping the best ones.
 
@@ -157,8 +157,6 @@ def fit(
     dtype = next(network.module.parameters()).dtype
     spec.setdefault("dtype", str(dtype).removeprefix("torch."))
     model = build(network, chosen, spec)
-    if model.fit is not None and model.fit.needs_validation and validation is None:
-        raise ValueError(f"fit {model.fit.name!r}: expected validation data, found none: give fit() validation data")
     by_evidence = type(model.family.independent()[0]).log_evidence is not Family.log_evidence
     size = len(y) if by_evidence else getattr(data, "batch_size", None) or BATCH
     wanted = spec.get("batch_size") if batch_size is None else batch_size
@@ -249,6 +247,9 @@ def _choose(chosen: dict[str, Any], parts: Mapping[str, Any]) -> None:
         if kind not in (*KINDS, "weight"):
             known = (*KINDS, "weight", *(fit.__kwdefaults__ or ()))
             raise TypeError(f"fit() has no option {kind!r}; {nearest(kind, known)}")
+        if options is None and kind in ("divergence", "prior", "context", "fit"):
+            chosen[kind] = None
+            continue
         if not isinstance(options, Mapping):
             also = f"; of classes, {INSTEAD['class_weights']}" if kind == "weight" else ""
             found = f"{type(options).__name__} {options!r}" if isinstance(options, str) else type(options).__name__

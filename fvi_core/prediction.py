@@ -126,7 +126,8 @@ class Posterior:
 
     def predict(self, x: Any, samples: int = 100, seed: int = 0) -> Prediction:
         """Return predictions at inputs ``x [N, ...]``, a tensor, array or frame; each seed gives the same functions at
-        every call, apart from processes, which are drawn jointly at the inputs of a call.
+        every call, apart from processes, which are drawn jointly at the inputs of a call, and from dropout, whose masks
+        are drawn for each input.
 
         A point estimate has one function, an ensemble at least one of each member, whatever ``samples`` is. Raises
         ValueError for NaN and infinity in x.
@@ -154,7 +155,7 @@ class Posterior:
         f = torch.cat([functions(piece)[0] for piece in pieces], 1)
         found = [self.model.marginals(self.parameters, piece) for piece in pieces]
         moments = None
-        if all(each is not None for each in found):
+        if all(each is not None for each in found) and not self.targets.count:
             moments = tuple(torch.cat([each[0] for each in one]).double() for one in zip(*cast(Any, found)))
         values = self.model.likelihood.predicted(f, cast(Any, moments)).cpu()
         if self.targets.classification:

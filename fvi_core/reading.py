@@ -28,18 +28,21 @@ READ = 256
 class Targets:
     """Encoding of targets for training: labels 0 to C - 1, or standardised numbers.
 
-    ``classes``: the labels in order, if they are text; ``mean`` and ``std``: of each output of a regression.
+    ``classes``: the labels in order, if they are text; ``mean`` and ``std``: of each number of a regression's targets;
+    ``count``: the number of classes, or of numbers in a target, where the module has other outputs for them
+    (:meth:`Likelihood.outputs`), else 0.
     """
 
     classification: bool
     classes: list[str] | None = None
     mean: Sequence[float] = (0.0,)
     std: Sequence[float] = (1.0,)
+    count: int = 0
 
     def encode(self, y: Any, outputs: int) -> Tensor:
         """Return encoded labels ``[N]``, or targets ``[N]`` or ``[N, Q]``. Raises ValueError for targets of another
         kind than in training."""
-        y = _tensor(y, self.classes)
+        y, outputs = _tensor(y, self.classes), self.count or outputs
         y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
         if not self.classification:
             shape = (len(y),) if outputs == 1 else (len(y), outputs)
@@ -63,22 +66,29 @@ class Targets:
         """Return the encoding of training targets y for a module with so many outputs. Raises ValueError where it is
         not clear whether they are labels, unless a ``likelihood`` says so.
         """
+
+        def other(found: int) -> int:
+            return found if likelihood is not None and found != outputs == likelihood.outputs(found) else 0
+
         if _is_text(y):
             classes = sorted(set(_texts(y)))
-            if len(classes) != outputs:
+            count = other(len(classes))
+            if len(classes) != (count or outputs):
                 raise ValueError(
                     f"labels: found {len(classes)} classes {classes[:5]}, the module has {outputs} outputs"
                 )
-            return cls(True, classes)
+            return cls(True, classes, count=count)
         held = _tensor(y, None)
         regression = held.is_floating_point() if likelihood is None else likelihood.has_noise
+        count = other((held[:1].numel() if regression else int(held.max()) + 1) if len(held) else 0)
+        outputs = count or outputs
         if not held.is_floating_point() and not regression:
             if outputs == 1:
                 raise ValueError(
                     "targets are whole numbers, so labels, and the module has one output: give it one for each class, "
                     "or give floating-point targets for a regression"
                 )
-            return cls(True)
+            return cls(True, count=count)
         if standardise and len(held) > 1 and bool((held == held[:1]).all()):
             raise ValueError(f"targets: expected some that differ, found {len(held)} equal ones")
         if likelihood is None and bool(((held == 0) | (held == 1)).all()):
@@ -99,9 +109,9 @@ class Targets:
         rows = held.reshape(len(held), -1).double()
         _check_finite(rows, "targets: expected finite numbers")
         if not standardise:
-            return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1])
+            return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1], count)
         std = rows.std(0, correction=0)
-        return cls(False, None, tuple(rows.mean(0).tolist()), tuple(torch.where(std > 0, std, 1.0).tolist()))
+        return cls(False, None, tuple(rows.mean(0).tolist()), tuple(torch.where(std > 0, std, 1.0).tolist()), count)
 
 
 def training_data(

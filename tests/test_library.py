@@ -50,7 +50,7 @@ def test_the_options_of_the_tables_are_taken() -> None:
     """Part options in backquotes in the table of contexts and priors, each on the method above."""
     x, y = torch.randn(30, 2), torch.arange(30) % 2
     options = re.findall(r"\| `((?:context|prior)=\{.*)` \|$", TEXT, re.MULTILINE)
-    assert len(options) == 4
+    assert len(options) == 5
     for each in options:
         given = eval(f"dict({each})", {"inputs": x})
         posterior = fvi.fit(

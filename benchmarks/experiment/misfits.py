@@ -152,9 +152,12 @@ def triples(own: bool, asked: Mapping[str, str] = MappingProxyType({})) -> list[
 
 
 def _misfit_of(names: tuple[str, ...], task: str) -> str:
+    """Return why parts do not fit, with a context and without: a divergence of weights refuses one."""
     spec = {kind: {"name": name} | GIVEN.get(kind, {}).get(name, {}) for kind, name in zip(FITTING, names)}
+    spec |= {"likelihood": {"name": LIKELIHOODS[task]}}
     try:
-        return misfit(resolve(TINY | spec | {"likelihood": {"name": LIKELIHOODS[task]}}), task)
+        why = misfit(resolve(TINY | spec), task)
+        return why and misfit(resolve(TINY | spec | {"context": None}), task)
     except ValueError as error:  # a hyper-parameter without a default
         return str(error)
 

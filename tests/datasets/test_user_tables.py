@@ -309,6 +309,8 @@ def test_options_that_contradict_one_another_are_refused():
     for options in ({"decimal": ";"}, {"delimiter": "ab"}):
         with pytest.raises(ValueError, match=r"data set mine: expected decimal '.' or ','"):
             datasets.add_table("mine", "mine.csv", **options)
+    with pytest.raises(ValueError, match="mine: target: expected one column, its name or number, found .'y', 'z'."):
+        datasets.add_table("mine", "mine.csv", target=["y", "z"])
 
 
 def test_every_option_is_part_of_the_version():

@@ -49,6 +49,18 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (UnknownPart, {"training": {"early_stopping": {"patiance": 5}}}, "did you mean 'patience'"),
         (UnknownPart, {"training": {"early_stopping": {}}}, "expected the hyper-parameter 'patience', found none"),
         (ValueError, {"training": {"early_stopping": {"patience": 5}}}, "found none: give fit.. validation data"),
+        (
+            ValueError,
+            {"training": {"early_stopping": {"patience": 3, "every": 0}}},
+            "every: expected 1 or more, found 0",
+        ),
+        (
+            ValueError,
+            {"method": "laplace", "fit": {"precision": "validation"}},
+            "fit 'laplace': expected validation data",
+        ),
+        (ValueError, {"weight": {"factor": -1.0}}, "factor: expected 0 or more, found -1.0"),
+        (ValueError, {"weight": {"factor": "0.1"}}, "factor: expected float, found '0.1'"),
         (ValueError, {"contexts": {"mine": table(3)}}, "draws from .., found .'mine'.: say context="),
         (ValueError, {**MINE, "contexts": {"mine": table(3)[:, :2]}}, "'mine': expected inputs .N, 4., found .3, 2."),
         (ValueError, {"validation": (table(3)[:, :2], labels(3))}, "validation: expected inputs .N, 4., found .3, 2."),

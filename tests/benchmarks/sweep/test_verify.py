@@ -76,6 +76,15 @@ def record(**changes):
     return json.loads(json.dumps(made)) | changes
 
 
+def test_a_record_of_an_absent_data_set_fails_alone(store):
+    config = fakes.config(8)
+    config["dataset"]["name"] = "elsewhere"
+    store.write(store.make(config, [{**fakes.metric(0.5), "dataset": "elsewhere"}], {}, {"seconds": 1.0}))
+    found = again(store, [config, *(fakes.config(seed) for seed in range(2))])
+    assert [one.verdict for one in found] == ["failed", "equal", "equal"]
+    assert "no data set 'elsewhere'" in found[0].reason
+
+
 def test_curves_are_compared_where_metrics_are_equal():
     other = copy.deepcopy(record())
     other["curves"]["roc"]["x"][1] = 1.5

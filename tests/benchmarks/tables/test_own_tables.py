@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.errors import as_messages
+from benchmarks.experiment.misfits import misfits, triples
 from benchmarks.sweep.absent import lacking
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import InvalidRecipe
@@ -60,3 +61,30 @@ def test_a_misspelt_metric_is_named_before_anything_is_trained() -> None:
     assert lacking([own(metrics=["rmse", "rmsee"])], None) == told
     assert lacking([own(metrics=["rmse"])], None) == []
     assert lacking([own(metrics=["qqqq"])], None)[0].endswith("no metric 'qqqq'")
+
+
+def test_a_condition_without_its_evaluation_set_is_named() -> None:
+    given: dict[str, Any] = {"datasets": ["digits"], "metrics": [("ood_auroc", "ood=photos")]}
+    with pytest.raises(ValueError, match="metrics: .'ood_auroc', 'ood=photos'. has a condition, .* add the evaluation"):
+        own(**given)
+    assert own(**given, sets=("test", "ood-photos")).columns
+
+
+def test_parts_that_need_validation_data_do_not_fit_a_set_without() -> None:
+    training = {"epochs": 2, "batch_size": 9, "optimiser": {"name": "adam"}}
+    laplace = {"parts": {"network": PARTS["network"], "training": training}, "methods": ["Laplace"]}
+    stopped = {"parts": {"network": PARTS["network"], "training": training | {"early_stopping": {"patience": 2}}}}
+    cases = (
+        (laplace | {"own": {"Laplace": {"fit.precision": "validation"}}}, "fit 'laplace': expected validation data"),
+        (stopped, "early stopping: expected a validation subset"),
+    )
+    for given, told in cases:
+        (found,) = misfits(own(datasets=["digits"], metrics=["nll"], **given).runs())
+        assert found.startswith("does not fit: ") and f"ValueError: {told}" in found
+    assert misfits(own(datasets=["digits"], metrics=["nll"], **laplace).runs()) == []
+
+
+def test_divergences_of_weights_fit_without_a_context() -> None:
+    found = set(triples(False, {"divergence": "weight_kl", "family": "mean_field"}))
+    assert ("mean_field", "weight_kl", "gaussian_weights") in found
+    assert ("mean_field", "weight_kl", "dirichlet") not in found
