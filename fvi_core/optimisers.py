@@ -225,7 +225,7 @@ class MultiStep(Schedule):
     factor: float = checked(0.1, above=0)
 
     def after_epoch(self, state: ScheduleState, epoch: int, epochs: int, loss: Tensor, base_lr: float) -> None:
-        passed = sum(epoch >= fraction * epochs for fraction in self.at)
+        passed = sum(epoch >= round(fraction * epochs, 9) for fraction in self.at)  # .55 * 100 is above 55
         state.lr.fill_(base_lr * self.factor**passed)
 
 

@@ -51,7 +51,7 @@ class SWAG(Point):
 
     @torch.no_grad()
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
-        past = epoch - int(self.start * epochs)
+        past = epoch - int(round(self.start * epochs, 9))  # .29 * 100 is below 29
         if past < 1 or (past - 1) % self.every:
             return {}
         count = parameters[COUNT] + 1

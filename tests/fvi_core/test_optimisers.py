@@ -127,6 +127,9 @@ def test_multistep_and_cosine_are_those_of_torch():
     rates, _ = walk({"name": "multistep", "at": [0.5, 0.75], "factor": 0.2}, losses)
     expected = torch_walk(lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [10, 15], 0.2), losses)
     torch.testing.assert_close(rates, expected, rtol=1e-12, atol=0)
+    rates, _ = walk({"name": "multistep", "at": [0.28, 0.55], "factor": 0.2}, losses.repeat(5, 1))  # 0.55 * 100 > 55
+    expected = torch_walk(lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [28, 55], 0.2), losses.repeat(5, 1))
+    torch.testing.assert_close(rates, expected, rtol=1e-12, atol=0)
     rates, _ = walk({"name": "cosine", "final": 0.1}, losses)
     expected = torch_walk(lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 20, eta_min=0.01), losses)
     torch.testing.assert_close(rates, expected, rtol=1e-10, atol=0)

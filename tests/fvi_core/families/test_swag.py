@@ -89,6 +89,12 @@ def test_without_scale_it_is_the_average(collected):
     np.testing.assert_allclose(drawn.numpy(), rows.mean(0)[:, None], rtol=1e-10)  # once, whatever is asked
 
 
+def test_the_first_epoch_is_that_after_the_share():
+    model = small.model({"family": {"name": "swag", "start": 0.29}}, 3)  # 0.29 * 100 < 29
+    start = model.family.init(model.network, small.streams(R))
+    assert [bool(model.family.after_epoch(model.network, start, epoch, 100)) for epoch in (28, 29, 30)] == [0, 0, 1]
+
+
 def test_collecting_does_not_change_training():
     losses = [[t.loss for t in train(spec)[1]] for spec in ({"rank": 3, "start": 0.2}, {"rank": 5, "start": 0.9})]
     point = small.model({"family": {"name": "point"}}, 3)
