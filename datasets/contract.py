@@ -198,7 +198,7 @@ def classified(
 class Description:
     """Facts about a data set, known without loading it. n_splits: splits of `scheme`; shape: shape of one input;
     redrawn: whether each split draws other test points from the same points; validated: whether it has a validation
-    subset."""
+    subset, None where a plug-in does not say."""
 
     name: str
     task: str
@@ -213,7 +213,7 @@ class Description:
     source: str
     files: tuple[str, ...]
     redrawn: bool = False
-    validated: bool = False
+    validated: bool | None = None
 
 
 def _copy(make: Callable[[], T]) -> T:

@@ -27,7 +27,7 @@ SIZES, COLUMNS = (20, 544), (5, 6)  # number, longitude, latitude, two velocitie
 
 def describe(name: str, scheme: str) -> Description:
     origin = "GulfDrifters, files of JaxGaussianProcesses/static"
-    return Description(name, "regression", VERSION, scheme, SCHEMES, 1, 2, (2,), *SIZES, origin, FILES)
+    return Description(name, "regression", VERSION, scheme, SCHEMES, 1, 2, (2,), *SIZES, origin, FILES, validated=False)
 
 
 def load(name: str = NAME, split: int = 0, scheme: str = "", root: Folder = None) -> Split:

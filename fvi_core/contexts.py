@@ -69,10 +69,12 @@ class UniformBox(Context):
     def _bound(self, own: float | list[float] | None, box: Tensor) -> Tensor:
         if own is None:
             return box
-        given = box.new_tensor(own)
-        if given.dim() and given.shape != box.shape[1:]:
+        if not isinstance(own, list | tuple):
+            return torch.full_like(box, own)
+        if [len(own)] != list(box.shape[1:]):
             raise ValueError(f"context {self.name!r}: expected a bound for each of {list(box.shape[1:])}, found {own}")
-        return given.expand_as(box)
+        # Filled on the device: a CUDA graph holds no copies from the host.
+        return torch.stack([box.new_full((), each) for each in own]).expand_as(box)
 
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         low, high = self._bound(self.low, source.low), self._bound(self.high, source.high)

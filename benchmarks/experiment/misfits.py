@@ -57,7 +57,7 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
         data = config["dataset"]
         known = datasets.describe(data["name"], data["scheme"] or None)
         numbers = known.n_outputs if known.task == "regression" else 1
-        held = known.validated
+        held = known.validated is not False
         parts: Any = {**config["parts"], **{k: v for k, v in config["evaluation"].items() if k == "fit"}}
         key = canonical_json([known.task, numbers, held, parts])
         if key not in tried:

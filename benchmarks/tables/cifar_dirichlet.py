@@ -33,6 +33,7 @@ DRAWS = 5
 PART: Parts = {"training.epochs": 30, "training.precision": "float32"}
 """Settings of the short trainings on a part of CIFAR-100, which has a tenth of the images."""
 PART_IMAGES = 500
+"""Test images there that are corrupted and attacked."""
 
 
 _COMMON = {
@@ -63,7 +64,7 @@ def _parts(row: Row, dataset: str) -> Parts:
     return layered(_COMMON, _OWN.get(row.made_by, {}), {"weight.factor": 0.1} if tenth else {})
 
 
-def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Train on all training images, cropped and flipped. Prediction: 10 draws, or the members."""
     parts, count = _parts(row, dataset), SEEDS[protocol]
     if row.variant:
