@@ -189,5 +189,5 @@ def test_a_head_that_shares_its_weight_is_named(names):
 def test_modules_that_cannot_be_functions_of_their_parameters_are_named():
     with pytest.raises(fvi.UnfitModule, match="writes into its input: let it change a copy"):
         fvi.fit(Writing(*net(2)), (X, LABELS), "MAP", **FEW)
-    with pytest.raises(fvi.UnfitModule, match="cannot be copied, .* parametrizations in .*prune.remove"):
+    with pytest.raises(fvi.UnfitModule, match="cannot be copied, .*parametrizations in .*prune.remove"):
         fvi.fit(nn.Sequential(nn.utils.weight_norm(nn.Linear(2, 4)), nn.Linear(4, 2)), (X, LABELS), "MAP", **FEW)
