@@ -75,6 +75,17 @@ def test_longer_chains_have_as_many_draws_and_stand_beside_the_same_posteriors()
             assert training_key(own) == training_key(beside) and run_key(own) != run_key(beside)
 
 
+def test_the_patience_of_a_script_is_all_that_its_tables_change() -> None:
+    for number in ("1", "4"):
+        for label in ("NN-HyVI", "FuNN-HyVI"):
+            for own, sooner in zip(
+                runs(number, label, "energy"), runs(f"{number}-patience", label, "energy"), strict=True
+            ):
+                assert sooner["parts"]["training"]["schedule"]["patience"] == 10
+                assert merge(sooner["parts"], {"training": {"schedule": {"patience": 30}}}) == own["parts"]
+                assert (own["dataset"], own["evaluation"]) == (sooner["dataset"], sooner["evaluation"])
+
+
 def test_table_4_compares_what_the_authors_code_estimates() -> None:
     # FunKL(s, t) calls kl_nne(t_, s_) in UCI_HMC.py and UCI_Exp1.py; in parameter space kl_nne is called as labelled.
     estimated = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
