@@ -179,12 +179,12 @@ def two_moons_rudner(row: Row) -> Parts | None:
 
 def two_moons_dirichlet(row: Row) -> Parts | None:
     """dirichlet2022 App. F: 2x25 ReLU, dropout 0.2, 10 members, Adam 0.005, 1000 epochs, index set the plane in steps
-    of 0.05, KL not scaled.
+    of 0.05, KL not scaled; MAP, a deterministic baseline (4.1), without a prior.
     """
     grid = {"name": "grid", "low": [-2.5, -2.0], "high": [3.5, 2.5], "step": 0.05}
     of_functions, members = {"context": grid, "weight.scaling": "none"}, {"family.size": 10}
     own: dict[str, Parts] = {
-        "MAP": {},
+        "MAP": {"divergence": None, "prior": None},
         "MC Dropout": {"family.rate": 0.2},
         "Deep Ensemble": members,
         "MAP fVI": of_functions,
