@@ -31,11 +31,12 @@ from fvi_core import methods, telling
 from fvi_core.families import Family
 from fvi_core.families.base import NotSupported
 from fvi_core.likelihoods import Likelihood
-from fvi_core.networks import ModuleNetwork, Network
+from fvi_core.networks import ModuleNetwork, Network, UnfitModule
 from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
+from fvi_core.reading import inputs as points
 from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
@@ -146,7 +147,7 @@ def fit(
     targets = Targets.of(y, network.n_outputs, built, not trained_already)
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
-    _match_dropout(network.module, method, chosen["family"], parts)
+    _match_dropout(network, method, chosen["family"], parts)
     divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))
     defaults = DEFAULTS | ({"samples": divergence.usual_samples} if divergence else {})
     spec = _training(own.get("training", {}), training, defaults, epochs=epochs, optimiser=optimiser, samples=samples)
@@ -171,6 +172,8 @@ def fit(
     if survey is not None:
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)
+    if model.fit is not None:
+        model.fit.check_data(held)
     streams = Streams([seed_from("fit", seed)], device, dtype)
     shown = partial(telling.messages, method) if progress else contextlib.nullcontext
     with shown():
@@ -190,10 +193,11 @@ def fit(
         return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 
 
-def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Posterior:
+def load(path: str | Path, module: nn.Module | Callable[[], nn.Module], example: Any = None) -> Posterior:
     """Load a posterior from a file of :meth:`Posterior.save`, on a module of the same structure.
 
-    Runs no code from the file. Raises ValueError for another file and for another module, with the difference.
+    ``example``: some inputs ``[N, ...]``, for a module that takes no zeros (tokens) or normal numbers. No code of the
+    file is run. Raises ValueError for another file and for another module, with the difference.
 
     >>> posterior.save("mine.fvi")
     >>> torch.equal(fvi.load("mine.fvi", net).predict(x).values, posterior.predict(x).values)
@@ -216,10 +220,14 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module]) -> Poste
     own = config.pop("module")
     targets = Targets(**config.pop("targets"))
     inputs = getattr(torch, config["inputs"])
-    example = torch.zeros(3, *config["input"], dtype=inputs)
+    made = torch.zeros(3, *config["input"], dtype=inputs)
     if inputs.is_floating_point:
-        example = torch.randn(example.shape, generator=torch.Generator().manual_seed(0), dtype=inputs)
-    network = ModuleNetwork(module, example, head=config["head"])
+        made = torch.randn(made.shape, generator=torch.Generator().manual_seed(0), dtype=inputs)
+    try:
+        network = ModuleNetwork(module, made if example is None else points(example), head=config["head"])
+    except UnfitModule as error:
+        hint = "; give load() some of its inputs, as load(path, module, x), if made-up ones are not valid"
+        raise UnfitModule(f"{error}{hint * (example is None)}") from error
     found = structure(network)
     for name in sorted(own["shapes"].keys() | found["shapes"].keys()):
         was, now = (each["shapes"].get(name, "none") for each in (own, found))
@@ -289,15 +297,20 @@ def _training(
     return spec
 
 
-def _match_dropout(module: nn.Module, method: str, family: dict[str, Any], parts: Mapping[str, Any]) -> None:
+def _match_dropout(network: ModuleNetwork, method: str, family: dict[str, Any], parts: Mapping[str, Any]) -> None:
     """Give the dropout family the rate of a module's nn.Dropout modules; warn of a method that leaves them out."""
-    rates = {each.p for each in module.modules() if type(each) is nn.Dropout and each.p}
+    rates = {each.p for each in network.module.modules() if type(each) is nn.Dropout and each.p}
     bottom = family
     while "base" in bottom:
         bottom = bottom["base"]
     if bottom["name"] != "dropout":
         if rates:
             warnings.warn(f"method {method!r} leaves the module's nn.Dropout out; 'MC Dropout' has it", stacklevel=3)
+    elif network.buried:
+        raise UnfitModule(
+            f"{', '.join(network.buried)}: nn.Dropout beside parameters of the same submodule is not masked; put these "
+            "parameters into a submodule of their own"
+        )
     elif "rate" not in parts.get("family", {}) and rates:
         if len(rates) > 1:
             raise ValueError(

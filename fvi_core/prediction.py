@@ -230,7 +230,7 @@ class Posterior:
         check_limits("count", count, "int", least=1)
         head, model = f"{HEAD}.bias", self.model
         count = max(count, model.family.members)
-        x = torch.zeros(1, 4, *self.network.input_shape, dtype=self.dtype, device=self.device)
+        x = self.network.example[None].to(self.device, self.dtype)
         with torch.no_grad():
             drawn = model.weights(self.parameters, count, self._streams("predict", seed))
             if model.fit is None:

@@ -120,11 +120,6 @@ class Stack:
         streams: Streams,
         state: SavedState | None = None,
     ):
-        if model.fit is not None and model.fit.needs_validation and training_data.validation is None:
-            raise ValueError(
-                f"fit {model.fit.name!r}: expected validation data, found none: give fit() validation data, or choose "
-                "a data set or a split scheme that has a validation subset"
-            )
         self.family, self.procedure, self.training_data = model.family, procedure, training_data
         self.dtype = DTYPES[procedure.dtype]
         member, self.members = model.family.independent()

@@ -204,8 +204,8 @@ def comparison_text(found: list[verify.Remade]) -> str:
     ]
     if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
         lines.append(
-            "Numbers differ only from records of another model of processor or number of threads, or of a processor "
-            "whose exact model they do not name. The cause may be rounding that training amplifies; this comparison "
-            "does not show it."
+            "Numbers differ only from records of another model of processor, number of threads or device, or of a "
+            "processor whose exact model they do not name. The cause may be rounding that training amplifies; this "
+            "comparison does not show it."
         )
     return "\n".join(lines)

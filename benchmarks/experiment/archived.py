@@ -152,12 +152,11 @@ def _own(record: Record, state: Path, known: Mapping[str, str], left: list[str])
             continue
         try:
             digest = sha256(path)
-            if name not in known:
-                check(path, record)
-            elif known[name] != digest:
+            if known.get(name, digest) != digest:
                 raise Foreign(
                     f"{path}: its SHA-256 is not the one of {DIGESTS}; remove the line there if this file is right"
                 )
+            check(path, record)
             yield name, digest
         except Foreign as error:
             left.append(str(error))

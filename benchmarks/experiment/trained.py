@@ -106,6 +106,8 @@ def train(
     training = TRAININGS.build(first["parts"]["training"])
     dtype = DTYPES[training.dtype]
     training_data = build_data(model, list(splits.values()), device, dtype)
+    if model.fit is not None:
+        model.fit.check_data(training_data)
     training, graphs = as_graphs(training, model, training_data)
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]

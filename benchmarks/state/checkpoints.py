@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import files
 from benchmarks.errors import setting
-from benchmarks.records.config import training_key
+from benchmarks.records.config import run_key, training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
 from fvi_core.printing import message
@@ -159,6 +159,12 @@ class Checkpoints:
             for name in names:
                 if name.endswith(SUFFIX) and name not in used:
                     (self.folder / name).unlink(missing_ok=True)
+
+    def serves(self, key: str) -> bool:
+        """Return whether the checkpoint of a run's training was written for this run, and not for another evaluation of
+        the training."""
+        found = progress(self.folder.parent, key)
+        return found is not None and key in map(run_key, found.made["configs"])
 
     def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
         import torch

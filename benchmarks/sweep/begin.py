@@ -149,9 +149,10 @@ class Planned:
                 "alternatives: the same command on a machine with a GPU, or here with",
             ]
             first = {run_key(config) for table in tables for config in table.runs(now[table.name], [0])}
-            fewer = sum(cost * sum(key in first for key in keys) / len(keys) for keys, cost in found.groups.items())
-            if fewer < seconds:
-                takes = duration(fewer / (self.workers or 1))
+            parts = [cost * sum(key in first for key in keys) / len(keys) for keys, cost in found.groups.items()]
+            fewer = max(sum(parts) / (self.workers or 1), max(parts, default=0.0))
+            if 0 < fewer < (self.seconds or 0.0):
+                takes = duration(fewer)
                 ways.append((hints.option("SEEDS", "1"), f"one seed or split of each row: {how} {takes} here"))
             ways.append((hints.option("EXECUTOR", "slurm"), "on a cluster, see docs/cluster.md"))
             ways.append((hints.option("ANYWAY"), "here, however long it takes"))

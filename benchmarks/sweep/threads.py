@@ -37,12 +37,16 @@ def limited() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables within this context."""
+def environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables within this context; None: take one away."""
     before = {name: os.environ.get(name) for name in changes}
-    os.environ.update(changes)
+    _put(changes)
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        _put(before)
+
+
+def _put(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None) if value is None else os.environ.update({name: value})

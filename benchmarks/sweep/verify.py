@@ -61,8 +61,9 @@ class Remade:
 
 
 def _machine(about: Mapping[str, Any]) -> str:
-    threads = about.get("threads", 1)
-    return f"{about.get('cpu', 'not known')}{f', {threads} threads' if threads != 1 else ''}"
+    threads, device = about.get("threads", 1), about.get("device", "cpu")
+    told = f"{about.get('cpu', 'not known')}{f', {threads} threads' if threads != 1 else ''}"
+    return told if device == "cpu" else f"{told}, {device}"
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int, list[RecordError]]:

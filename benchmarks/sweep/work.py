@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import time
 import traceback
@@ -250,7 +251,9 @@ class _Making:
             stale = suite.measure and self.store.status(run.config, run.asked)[0] == "stale"
             folders = Path(group.results), suite.metrics, Path(group.state)
             measured = stale and resolve(suite.measure)(run.config, *folders) and group.recorded(run)
-        except (BenchmarkError, ValueError, KeyError, OSError) as error:
+        except Overtaken:
+            raise
+        except Exception as error:  # parameters of older code raise many types
             print(f"{run.key}: its record cannot be measured again ({reason_of(error)}); it is trained again")
             return False
         if measured:
@@ -280,6 +283,19 @@ def log_path(group: RunGroup, key: str) -> Path:
     return Path(group.state) / "logs" / f"{key}.log"
 
 
+class _Log(io.TextIOWrapper):
+    """Log that loses what a full disk does not take, and stops no training."""
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
 @contextlib.contextmanager
 def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
     """Add all output to the log of the first run; the logs of the others are links to it."""
@@ -292,7 +308,7 @@ def _log(group: RunGroup, keys: list[str], descriptors: bool) -> Iterator[None]:
         for key in keys[1:]:
             log_path(group, key).symlink_to(path.name)
         # The text of an earlier attempt stays, and a code block closes it below.
-        opened = open(path, "a", 1, "utf-8", "backslashreplace", opener=files.regular)  # noqa: SIM115
+        opened = _Log(open(path, "ab", 0, opener=files.regular), "utf-8", "backslashreplace", write_through=True)  # noqa: SIM115
     except OSError as error:
         raise BenchmarkError(
             f"{error.filename or path}: the log of a run cannot be written ({error.strerror or error}): "

@@ -101,7 +101,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     named = module.named_parameters(remove_duplicate=False)
     if tied := [own for own, value in named if value is last.weight and own != f"{name}.weight"]:
         raise UnfitModule(f"head {name!r} shares its weight with {tied[0]}, and a head has its own: give it a copy")
-    if not last.weight.requires_grad:
+    if not (last.weight.requires_grad and last.bias.requires_grad):
         raise UnfitModule(f"head {name!r} is frozen, and no method can change it: set its requires_grad_(True)")
     return name, max(sizes) // len(example), ranks
 
@@ -120,6 +120,8 @@ def refuse_state(module: nn.Module, example: Tensor) -> None:
         raise UnfitModule(
             f"forward() changes buffers {', '.join(moved)}: make its values a function of its input alone"
         )
+    if not first.isfinite().all():
+        raise UnfitModule("forward() gives no finite numbers at an example of its inputs")
     if not torch.equal(first, second):
         raise UnfitModule("forward() draws random numbers in eval mode: take them out, or use nn.Dropout")
     if not torch.allclose(first[:-1], fewer, rtol=1e-3, atol=1e-4):

@@ -24,7 +24,7 @@ from fvi_core.held import BUFFER
 from fvi_core.networks import checks
 from fvi_core.networks.layers import Linear, Parameters, ParametricLayer, apart
 from fvi_core.networks.network import HEAD, MOMENTUM, Network, Pass, Tape
-from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule
+from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule, aliases
 from fvi_core.networks.stand_in import Body
 from fvi_core.networks.translate import Place, chain, known, leaves, places
 from fvi_core.random import Streams
@@ -54,7 +54,7 @@ class ModuleNetwork(Network):
         self.make: Make = (lambda: _anew(module)) if isinstance(module, nn.Module) else module
         self.module = checks.copied(self.make() if self.given is None else self.given).cpu().eval()
         checks.refuse_kind(self.module)
-        example = example[:3].cpu()
+        self.example = example = example[:3].detach().cpu().clone()
         self.tokens = None if example.is_floating_point() else example.dtype
         own = next((value.dtype for value in self.module.parameters()), torch.float32)
         example = example.to(own) if self.tokens is None else example
@@ -133,6 +133,13 @@ class ModuleNetwork(Network):
             zeros = {name: torch.zeros(1, 1, *shape) for name, shape in shapes.items()}
             self(zeros, torch.zeros(1, 1, *self.input_shape), tape=tape)
         return tape.entries
+
+    @property
+    def buried(self) -> list[str]:
+        """Names of nn.Dropout modules within submodules that are called as a whole, where nothing is masked."""
+        opaque = [layer for layer in self.parametrised if isinstance(layer, Opaque)]
+        inside = ((f"{each.name}.{key}".strip("."), m) for each in opaque for key, m in each.module.named_modules())
+        return [name for name, m in inside if type(m) is nn.Dropout and m.p]
 
     @property
     def constants(self) -> dict[str, Tensor]:
@@ -261,7 +268,9 @@ class ModuleNetwork(Network):
         for r in range(replicas):
             for s in range(2):
                 inputs = given[r] if self.tokens is None else given[r].to(self.tokens)
-                want = functional_call(self.module, self.state_of(at, r, s), inputs)
+                state = self.state_of(at, r, s)
+                state |= {name: state[of] for name, of in aliases(self.module).items() if of in state}
+                want = functional_call(self.module, state, inputs, tie_weights=False)
                 same = want.shape == found[r, s].shape
                 if not same or not torch.allclose(found[r, s], want, rtol=1e-3, atol=1e-4 + 1e-4 * want.abs().max()):
                     raise UnfitModule(

@@ -44,7 +44,11 @@ class Opaque(PlacesLayer):
         self.name, self.module, self.vectorised = name, module, vectorised
         self.own = {key: tuple(value.shape) for key, value in module.named_parameters() if value.requires_grad}
         self.norms = {key: each for key, each in module.named_modules() if isinstance(each, NORMS)}
-        self.tied = len(self.own) < len(list(module.named_parameters(remove_duplicate=False)))
+        self.aliases = aliases(module)
+        named = (item for item in module.named_modules() if isinstance(item[1], nn.Embedding))
+        self.padding = {
+            f"{path}.weight".lstrip("."): each.padding_idx for path, each in named if each.padding_idx is not None
+        }
         self.inputs = self.outputs = 1
         self.form: tuple[tuple, dict] = ((HERE,), {})  # the arguments of its last call
         self.rest: tuple = ()  # outputs besides its values: Nones
@@ -124,7 +128,12 @@ class Opaque(PlacesLayer):
             [a if each is HERE else each for each in form] for form in (self.form[0], self.form[1].values())
         )
         options = dict(zip(self.form[1], named, strict=True))
-        z = functional_call(self.module, state, tuple(positional), options, tie_weights=self.tied)
+        state = state | {name: state[first] for name, first in self.aliases.items() if first in state}
+        # The row of the padding is a constant: torch gives it gradients where it is vectorised, and in forward mode.
+        for name, row in ((name, row) for name, row in self.padding.items() if name in state):
+            rows = torch.arange(len(state[name]), device=a.device)[:, None]
+            state[name] = torch.where(rows == row, state[name].detach(), state[name])
+        z = functional_call(self.module, state, tuple(positional), options, tie_weights=False)
         if isinstance(z, tuple):  # attention gives its values, and None for its weights
             self.rest = z[1:]
             if any(each is not None for each in self.rest):
@@ -156,6 +165,19 @@ class Opaque(PlacesLayer):
         with plain_operations(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
             found = vmap(one)(each(state), each(fixed), a.flatten(0, 1), delta.flatten(0, 1))
         return {self._full(key): value.unflatten(0, lead) for key, value in found.items()}
+
+
+def aliases(module: nn.Module) -> dict[str, str]:
+    """Map further names of a tied parameter to its first. A submodule under two names has one set of parameters, which
+    ``tie_weights`` of functional_call would set twice, and leave changed."""
+    first: dict[int, str] = {}
+    found = {}
+    for path, each in module.named_modules():
+        for key, value in each.named_parameters(recurse=False):
+            name = f"{path}.{key}".lstrip(".")
+            if first.setdefault(id(value), name) != name:
+                found[name] = first[id(value)]
+    return found
 
 
 @contextlib.contextmanager

@@ -90,7 +90,7 @@ def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module
     """Yield submodules with trained parameters of their own, batch normalisation, and dropout, by name."""
     for name, each in module.named_children():
         own = any(value is not None and value.requires_grad for value in each._parameters.values())
-        if own or type(each) is nn.Dropout:
+        if own or (type(each) is nn.Dropout and each.p):
             yield prefix + name, each
         else:
             yield from leaves(each, f"{prefix}{name}.")
@@ -119,7 +119,11 @@ def chain(module: nn.Module, head: str, example: Tensor) -> tuple[list[Any], dic
             found = DropoutSite(node.name)
         layers += [] if found is IDENTITY else [found]
         where |= own
-    return layers, where
+    held = dict(module.named_parameters())
+    trained = [value for place in where.values() if (value := held.get(place.name)) is not None and value.requires_grad]
+    with torch.enable_grad():  # a trace has lost torch.no_grad(), which leaves parameters without a gradient
+        slopes = torch.autograd.grad(module(example).sum(), trained, allow_unused=True) if trained else ()
+    return None if any(slope is None for slope in slopes) else (layers, where)
 
 
 def _shape(node: torch.fx.Node) -> torch.Size | None:
@@ -141,7 +145,7 @@ def _layer(module: nn.Module, before: torch.fx.Node, node: torch.fx.Node) -> Any
     kind, arguments = (target if m is None else type(m)), len(node.args) + len(node.kwargs.keys() - {"inplace"})
     if kind in CALLS and arguments == 1:
         return Activation(CALLS[kind])
-    if kind is nn.Identity:
+    if kind is nn.Identity or (kind is nn.Dropout and not m.p):  # type: ignore[union-attr]
         return IDENTITY
     if kind in (nn.Flatten, torch.flatten, "flatten", "view", "reshape"):
         before_shape = tuple(_shape(before) or (0,))

@@ -86,7 +86,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
         found: dict[str, str] = {}
         submissions = opened(state)
         try:
-            waiting = queue.array_tasks(PREFIX)
+            waiting = queue.array_tasks([PREFIX + folder.name for folder in submissions])
             silent = ""
         except SlurmError as error:
             waiting, silent = {}, f"submitted to SLURM; {error}"

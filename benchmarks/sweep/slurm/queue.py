@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,13 +82,13 @@ def ask(*command: str) -> str:
     return done.stdout
 
 
-def array_tasks(prefix: str) -> dict[str, QueuedTask]:
-    """Return the user's array tasks in the queue, by id, for arrays whose name starts with the prefix. Raises
-    SlurmError."""
-    told = ask("squeue", "--me", "--noheader", "--array", "--states=all", "--format=%i|%T|%r|%j")
+def array_tasks(names: Collection[str]) -> dict[str, QueuedTask]:
+    """Return the array tasks in the queue, by id, of arrays with these names, whoever submitted them: users may share a
+    state folder. Raises SlurmError."""
+    told = ask("squeue", "--noheader", "--array", "--states=all", f"--name={','.join(names)}", "--format=%i|%T|%r|%j")
     lines = (line.split("|", 3) for line in told.split("\n"))  # job names may hold other line ends
     found = (QueuedTask(*fields) for fields in lines if len(fields) == 4)
-    return {task.id: task for task in found if task.name.startswith(prefix) and task.status not in GONE}
+    return {task.id: task for task in found if task.name in names and task.status not in GONE}
 
 
 def end(id_: str, errors: Path) -> End:

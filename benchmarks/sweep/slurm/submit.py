@@ -24,7 +24,7 @@ from benchmarks.sweep.slurm.jobs import FOLDER, PREFIX
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.slurm.queue import SlurmError
 from benchmarks.sweep.stopping import interrupt
-from benchmarks.sweep.threads import LIBRARIES, VARIABLE, threads
+from benchmarks.sweep.threads import LIBRARIES, VARIABLE, environment, threads
 from benchmarks.sweep.work import log_path
 from benchmarks.sweep.workers import Workers
 from fvi_core.printing import message
@@ -45,6 +45,10 @@ def exports() -> list[str]:
     return [f"export {name}={value}" for name, value in {**ENVIRONMENT, VARIABLE: threads()}.items()]
 
 
+OWN = ("job_name", "array_inx", "timelimit", "signal", "output", "error", "open_mode")
+"""Options of the array itself, over which SBATCH_ variables would go."""
+
+
 def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]:
     """Submit an array for run groups; return lines that say how to follow, cancel and collect it.
 
@@ -62,7 +66,8 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
         executor = SlurmExecutor(folder / "logs", max_num_timeout=options.requeues, python=options.python)
         executor.update_parameters(**options.parameters(PREFIX + folder.name, [*exports(), *copied]))
         limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
-        with executor.batch():
+        set_here = [name for name in ("partition", "account", "qos", "constraint") if getattr(options, name)]
+        with environment({f"SBATCH_{name.upper()}": None for name in (*OWN, *set_here)}), executor.batch():
             made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
     except Exception as error:  # submitit raises RuntimeError, ValueError or its own errors where sbatch refuses
         jobs.close(folder)

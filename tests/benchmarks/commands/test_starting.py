@@ -103,6 +103,7 @@ def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
     assert "one seed or split of each row: about 33 days here" in told
     where = ["--results", str(folders[0]), "--state", str(folders[1])]
     assert printed == [[sys.executable, "-m", "reports", "table", "long", "--protocol", "paper", *where]]
+    assert "one seed or split" not in say(*command, "--seeds", "1-3")[1], "the first seed is not among them"
     status, told = say(*command, "--anyway")
     assert status == 0 and "5 runs: 5 made now" in told and "not started" not in told
 

@@ -55,12 +55,13 @@ def test_another_number_is_seen_with_its_size(store, times, verdict):
 @pytest.mark.parametrize(("about", "told"), [
     ({"cpu": "some other (family 1, model 2)"}, "some other (family 1, model 2)"),
     ({"threads": 2}, f"{provenance.cpu()}, 2 threads"),
+    ({"device": "NVIDIA H200"}, f"{provenance.cpu()}, NVIDIA H200"),
 ])  # fmt: skip
 def test_another_machine_excuses_a_difference(store, about, told):
     changed(store, fakes.config(1), times=1.01, about=about)
     found = again(store, [fakes.config(1)])
     assert found[0].verdict == "different" and not found[0].alarming and found[0].machines[0] == told
-    assert "another model of processor" in upkeep.comparison_text(found)
+    assert "another model of processor, number of threads or device" in upkeep.comparison_text(found)
 
 
 def test_a_run_that_fails_now_is_told(store):

@@ -127,7 +127,28 @@ def test_foreign_jobs_of_any_name_are_left_alone(folders, slurm):
     made = submitted(folders, [first])
     odd = r"printf '9|RUNNING|None|\xff\xfe\n9|RUNNING|None|a|b\nc\x85d\n\n|||\n10|PENDING|None|fv\n'"
     slurm(squeue=f"{odd}\n{line(made, '7_0')}")
-    assert set(queue.array_tasks("")) >= {"9", "10", "7_0"} and list(jobs.pending(folders[1])) == list(first.keys)
+    assert list(queue.array_tasks([f"fvi-{made.name}"])) == ["7_0"]
+    assert list(jobs.pending(folders[1])) == list(first.keys)
+
+
+def test_array_tasks_of_another_user_of_the_folder_are_seen(folders, slurm):
+    (first, *_) = groups(folders)
+    made = submitted(folders, [first])
+    slurm(squeue=f'case "$*" in *--me*) ;; *--name=fvi-{made.name}*) {line(made, "7_0")} ;; esac')
+    assert list(jobs.pending(folders[1])) == list(first.keys) and jobs.opened(folders[1]) == [made]
+
+
+def test_options_of_the_array_go_over_variables_of_sbatch(folders, slurm, tmp_path, monkeypatch):
+    names = ("JOB_NAME", "TIMELIMIT", "SIGNAL", "ARRAY_INX", "PARTITION")
+    for name in names:
+        monkeypatch.setenv(f"SBATCH_{name}", "mine")
+    slurm(
+        scontrol="echo MaxArraySize=1001", srun="true",
+        sbatch=f"env | grep ^SBATCH_ > {tmp_path / 'seen'}; echo Submitted batch job 77",
+    )  # fmt: skip
+    submit.submit(groups(folders), Options(snapshot=False), folders[1])
+    assert (tmp_path / "seen").read_text().split() == ["SBATCH_PARTITION=mine"]
+    assert all(os.environ[f"SBATCH_{name}"] == "mine" for name in names)
 
 
 def test_if_the_queue_cannot_be_asked_nothing_counts_as_missing(folders, slurm):
@@ -277,7 +298,7 @@ def test_without_slurm_and_without_submissions_nothing_is_asked(folders, monkeyp
     monkeypatch.setenv("PATH", "/nonexistent")
     assert jobs.pending(folders[1]) == {}
     with pytest.raises(SlurmError, match="squeue is not on the PATH"):
-        queue.array_tasks("fvi-")
+        queue.array_tasks(["fvi-1"])
 
 
 def test_a_refused_submission_is_over_and_says_what_to_do(folders, slurm):
