@@ -75,7 +75,7 @@ def test_parts_that_need_validation_data_do_not_fit_a_set_without() -> None:
     laplace = {"parts": {"network": PARTS["network"], "training": training}, "methods": ["Laplace"]}
     stopped = {"parts": {"network": PARTS["network"], "training": training | {"early_stopping": {"patience": 2}}}}
     cases = (
-        (laplace | {"own": {"Laplace": {"fit.precision": "validation"}}}, "fit 'laplace': expected validation data"),
+        (laplace | {"own": {"Laplace": {"fit.precision": "validation"}}}, "a fit asks for validation data"),
         (stopped, "early stopping: expected a validation subset"),
     )
     for given, told in cases:
