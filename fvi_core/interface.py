@@ -35,8 +35,7 @@ from fvi_core.networks import ModuleNetwork, Network, UnfitModule
 from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, read, streamed, training_data
-from fvi_core.reading import inputs as points
+from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, inputs, read, streamed, training_data
 from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
@@ -219,12 +218,12 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module], example:
     config = json.loads(held["config"])
     own = config.pop("module")
     targets = Targets(**config.pop("targets"))
-    inputs = getattr(torch, config["inputs"])
-    made = torch.zeros(3, *config["input"], dtype=inputs)
-    if inputs.is_floating_point:
-        made = torch.randn(made.shape, generator=torch.Generator().manual_seed(0), dtype=inputs)
+    kind = getattr(torch, config["inputs"])
+    made = torch.zeros(3, *config["input"], dtype=kind)
+    if kind.is_floating_point:
+        made = torch.randn(made.shape, generator=torch.Generator().manual_seed(0), dtype=kind)
     try:
-        network = ModuleNetwork(module, made if example is None else points(example), head=config["head"])
+        network = ModuleNetwork(module, made if example is None else inputs(example), head=config["head"])
     except UnfitModule as error:
         hint = "; give load() some of its inputs, as load(path, module, x), if made-up ones are not valid"
         raise UnfitModule(f"{error}{hint * (example is None)}") from error

@@ -66,13 +66,9 @@ class Targets:
         """Return the encoding of training targets y for a module with so many outputs. Raises ValueError where it is
         not clear whether they are labels, unless a ``likelihood`` says so.
         """
-
-        def other(found: int) -> int:
-            return found if likelihood is not None and found != outputs == likelihood.outputs(found) else 0
-
         if _is_text(y):
             classes = sorted(set(_texts(y)))
-            count = other(len(classes))
+            count = _other_count(len(classes), outputs, likelihood)
             if len(classes) != (count or outputs):
                 raise ValueError(
                     f"labels: found {len(classes)} classes {classes[:5]}, the module has {outputs} outputs"
@@ -80,7 +76,8 @@ class Targets:
             return cls(True, classes, count=count)
         held = _tensor(y, None)
         regression = held.is_floating_point() if likelihood is None else likelihood.has_noise
-        count = other((held[:1].numel() if regression else int(held.max()) + 1) if len(held) else 0)
+        found = 0 if not len(held) else held[:1].numel() if regression else int(held.max()) + 1
+        count = _other_count(found, outputs, likelihood)
         outputs = count or outputs
         if not held.is_floating_point() and not regression:
             if outputs == 1:
@@ -354,9 +351,17 @@ def _joined(pieces: Sequence[Any]) -> Any:
     return torch.cat([_numbers(piece) for piece in pieces])
 
 
+def _other_count(found: int, outputs: int, likelihood: Likelihood | None) -> int:
+    """Return the number of classes, or of numbers in a target, if the likelihood has other outputs for them, else 0."""
+    other = likelihood is not None and found != outputs and likelihood.outputs(found) == outputs
+    return found if other else 0
+
+
 def _is_text(y: Any) -> bool:
     """Return whether some label is text."""
-    return not isinstance(y, Tensor) and any(isinstance(each, str | bytes) for each in y)
+    if isinstance(y, Tensor) or (isinstance(y, np.ndarray) and y.dtype.kind not in "OSU"):
+        return False
+    return any(isinstance(each, str | bytes) for each in y)
 
 
 def _texts(y: Iterable[Any]) -> list[str]:

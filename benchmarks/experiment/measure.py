@@ -101,7 +101,7 @@ def _grown(record: Record, store: Store) -> Record | None:
     x, std, entropy = (np.array(curve[name]) for name in ("x", "std", "predictive_entropy"))
     values = growth(x, std, np.array(points["x"]), entropy)
     added = {name: value for name, value in values.items() if name in lacking}
-    rows = metric_rows(record["metrics"][0]["dataset"], "inputs=grid", added, len(x))
+    rows = metric_rows(record["config"]["dataset"]["name"], "inputs=grid", added, len(x))
     return {
         **record,
         "metrics": [*record["metrics"], *rows],

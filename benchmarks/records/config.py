@@ -204,7 +204,11 @@ def stack_limit(config: RunConfig) -> int:
     if is_large(config):
         return 1
     parts, data = config["parts"], config["dataset"]
-    sizes = [math.prod(datasets.describe(data["name"], data["scheme"] or None).shape), *parts["network"]["hidden"]]
+    try:
+        shape = datasets.describe(data["name"], data["scheme"] or None).shape
+    except (datasets.UnknownDataset, datasets.UnknownSplit):  # the run itself reports this, and fails alone
+        return 1
+    sizes = [math.prod(shape), *parts["network"]["hidden"]]
     weights = sum(a * b for a, b in pairwise(sizes)) * parts["family"].get("size", 1)
     return max(1, min(MOST, WEIGHTS // max(1, weights)))
 

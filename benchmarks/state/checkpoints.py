@@ -160,11 +160,13 @@ class Checkpoints:
                 if name.endswith(SUFFIX) and name not in used:
                     (self.folder / name).unlink(missing_ok=True)
 
-    def serves(self, key: str) -> bool:
-        """Return whether the checkpoint of a run's training was written for this run, and not for another evaluation of
-        the training."""
-        found = progress(self.folder.parent, key)
-        return found is not None and key in map(run_key, found.made["configs"])
+    def serving(self, keys: Iterable[str]) -> Iterator[str]:
+        """Yield the runs for which the checkpoint of their training was written, rather than for another evaluation."""
+        present = set(files.listdir(self.folder))
+        for key in (each for each in keys if self.path(each).name in present):
+            found = progress(self.folder.parent, key)
+            if found is not None and key in map(run_key, found.made["configs"]):
+                yield key
 
     def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
         import torch

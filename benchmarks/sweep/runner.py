@@ -116,7 +116,7 @@ def run(
 def _forget(plan: Plan, made: set[str]) -> None:
     """Remove checkpoints and failures left by processes that were killed after writing their record."""
     checkpoints = Checkpoints(plan.state)
-    checkpoints.clear(*(key for key in made if checkpoints.serves(key)))
+    checkpoints.clear(*checkpoints.serving(made))
     for key in made.intersection(plan.failures.keys()):
         plan.failures.clear(key)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import datasets
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
 from benchmarks.records.config import is_brought
@@ -24,7 +23,6 @@ from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
 from benchmarks.tables.manifest import RETIRED, read_retired
-from fvi_core.printing import message
 
 ROUNDING = 1e-9  # relative differences up to this come from the order of additions
 EQUAL, ROUNDED, DIFFERENT, FAILED = "equal", "equal to rounding", "different", "failed"
@@ -106,26 +104,14 @@ def make_again(
     """Train recorded runs again from scratch and compare."""
     with tempfile.TemporaryDirectory(prefix="fvi-again-") as folder:
         results, state = Path(folder) / "results", Path(folder) / "state"
-        absent = {record["key"]: reason for record in records if (reason := _without_data(record))}
-        present = (record["config"] for record in records if record["key"] not in absent)
-        plan = make_plan(present, results, state, suite)
+        plan = make_plan((record["config"] for record in records), results, state, suite)
         summary = runner.run(plan, workers, display)
         if summary.interrupted:
             raise KeyboardInterrupt
         for record in records:
             before, after = store.get(record["config"]), plan.store.get(record["config"])
-            reason = absent.get(record["key"]) or summary.failed.get(record["key"], "no record was made")
+            reason = summary.failed.get(record["key"], "no record was made")
             yield compare(before or record, after) if after else Remade(record, None, FAILED, reason=reason)
-
-
-def _without_data(record: Record) -> str:
-    """Return why a record's data set is not known here, as one of a plug-in that is not loaded; empty if it is."""
-    data = record["config"]["dataset"]
-    try:
-        datasets.describe(data["name"], data["scheme"] or None)
-    except (datasets.UnknownDataset, datasets.UnknownSplit) as error:
-        return message(error)
-    return ""
 
 
 def compare(before: Record, after: Record) -> Remade:

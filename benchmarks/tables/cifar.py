@@ -29,7 +29,7 @@ def shortened(parts: Parts, cycle: bool = True) -> Parts:
 
 
 def some(evaluation_set: str, images: int = IMAGES) -> str:
-    """Return a corrupted or attacked set of a thousand images, or another number."""
+    """Return a corrupted or attacked set of so many images."""
     return f"{evaluation_set}-of-{images}"
 
 

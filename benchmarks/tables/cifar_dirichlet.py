@@ -14,6 +14,7 @@ from benchmarks.tables.fashion_mnist import MEMBERS, SEEDS
 from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
 from benchmarks.tables.rotated_mnist import TITLES, shifted
 from benchmarks.tables.spec import Column, Row, Table
+from datasets.image_schemes import SCHEMES
 
 PAPER = "dirichlet2022"
 METHODS = {
@@ -32,6 +33,7 @@ DRAWS = 5
 """Draws in training of the row that figure 9 adds, which has three seeds."""
 PART: Parts = {"training.epochs": 30, "training.precision": "float32"}
 """Settings of the short trainings on a part of CIFAR-100, which has a tenth of the images."""
+PART_SCHEME = f"{PAPER}-part"
 PART_IMAGES = 500
 """Test images there that are corrupted and attacked."""
 
@@ -81,14 +83,16 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     if protocol == "short":
         shifted_sets = tuple(cifar.some(each, PART_IMAGES if part else cifar.IMAGES) for each in shifted_sets)
     samples = min(samples, 4) if protocol == "smoke" else samples
-    scheme = f"{PAPER}-part" if part else PAPER
-    return Recipe(parts, seeds(count), scheme, samples=samples, sets=("test", *shifted_sets))
+    return Recipe(parts, seeds(count), PART_SCHEME if part else PAPER, samples=samples, sets=("test", *shifted_sets))
 
 
 def _reductions(dataset: str) -> dict[str, str]:
     """Return in words what each reduced protocol has in place of the paper's settings."""
-    part = f"4,000 training and 1,000 test images, all from CIFAR-100's training images, {PART_IMAGES} of the test "
-    part += f"images corrupted and attacked; {cifar.reduction(PART['training.epochs'], '')}"
+    trained, tested = SCHEMES["cifar100"][PART_SCHEME].part or (0, 0)
+    part = (
+        f"{trained:,} training and {tested:,} test images, all from CIFAR-100's training images, {PART_IMAGES} of the "
+        f"test images corrupted and attacked; {cifar.reduction(PART['training.epochs'], '')}"
+    )
     smoke = "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples"
     return {
         "short": part if dataset == "cifar100" else cifar.reduction(),

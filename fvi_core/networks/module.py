@@ -24,7 +24,7 @@ from fvi_core.held import BUFFER
 from fvi_core.networks import checks
 from fvi_core.networks.layers import Linear, Parameters, ParametricLayer, apart
 from fvi_core.networks.network import HEAD, MOMENTUM, Network, Pass, Tape
-from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule, aliases
+from fvi_core.networks.opaque import NORMS, Opaque, UnfitModule, aliases, by_every_name
 from fvi_core.networks.stand_in import Body
 from fvi_core.networks.translate import Place, chain, known, leaves, places
 from fvi_core.random import Streams
@@ -265,11 +265,11 @@ class ModuleNetwork(Network):
         repeated = getattr(self.layers[0], "repeated", None)
         if repeated:  # its gradients would be those of several layers
             raise UnfitModule(f"submodules {', '.join(repeated)} are called more than once in a pass")
+        names = aliases(self.module)
         for r in range(replicas):
             for s in range(2):
                 inputs = given[r] if self.tokens is None else given[r].to(self.tokens)
-                state = self.state_of(at, r, s)
-                state |= {name: state[of] for name, of in aliases(self.module).items() if of in state}
+                state = by_every_name(self.state_of(at, r, s), names)
                 want = functional_call(self.module, state, inputs, tie_weights=False)
                 same = want.shape == found[r, s].shape
                 if not same or not torch.allclose(found[r, s], want, rtol=1e-3, atol=1e-4 + 1e-4 * want.abs().max()):

@@ -45,10 +45,9 @@ class Opaque(PlacesLayer):
         self.own = {key: tuple(value.shape) for key, value in module.named_parameters() if value.requires_grad}
         self.norms = {key: each for key, each in module.named_modules() if isinstance(each, NORMS)}
         self.aliases = aliases(module)
-        named = (item for item in module.named_modules() if isinstance(item[1], nn.Embedding))
-        self.padding = {
-            f"{path}.weight".lstrip("."): each.padding_idx for path, each in named if each.padding_idx is not None
-        }
+        embeddings = {path: each for path, each in module.named_modules() if isinstance(each, nn.Embedding)}
+        rows = {f"{path}.weight".lstrip("."): each.padding_idx for path, each in embeddings.items()}
+        self.padding = {name: row for name, row in rows.items() if row is not None}
         self.inputs = self.outputs = 1
         self.form: tuple[tuple, dict] = ((HERE,), {})  # the arguments of its last call
         self.rest: tuple = ()  # outputs besides its values: Nones
@@ -128,11 +127,12 @@ class Opaque(PlacesLayer):
             [a if each is HERE else each for each in form] for form in (self.form[0], self.form[1].values())
         )
         options = dict(zip(self.form[1], named, strict=True))
-        state = state | {name: state[first] for name, first in self.aliases.items() if first in state}
+        state = by_every_name(state, self.aliases)
         # The row of the padding is a constant: torch gives it gradients where it is vectorised, and in forward mode.
-        for name, row in ((name, row) for name, row in self.padding.items() if name in state):
-            rows = torch.arange(len(state[name]), device=a.device)[:, None]
-            state[name] = torch.where(rows == row, state[name].detach(), state[name])
+        for name, row in self.padding.items():
+            if name in state:
+                rows = torch.arange(len(state[name]), device=a.device)[:, None]
+                state[name] = torch.where(rows == row, state[name].detach(), state[name])
         z = functional_call(self.module, state, tuple(positional), options, tie_weights=False)
         if isinstance(z, tuple):  # attention gives its values, and None for its weights
             self.rest = z[1:]
@@ -178,6 +178,11 @@ def aliases(module: nn.Module) -> dict[str, str]:
             if first.setdefault(id(value), name) != name:
                 found[name] = first[id(value)]
     return found
+
+
+def by_every_name(state: dict[str, Tensor], aliases: dict[str, str]) -> dict[str, Tensor]:
+    """Return the state of a module with the further names of its tied parameters too."""
+    return state | {name: state[first] for name, first in aliases.items() if first in state}
 
 
 @contextlib.contextmanager

@@ -1,5 +1,4 @@
-"""What fit() takes from outside: likelihoods with other outputs than targets or another density, parts and modules that
-write into data or share weights, labels with gaps, bounds of a box."""
+"""Own likelihoods, labels, modules and boxes in fit(): those that it takes, and those that it refuses by name."""
 
 from __future__ import annotations
 

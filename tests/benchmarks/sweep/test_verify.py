@@ -8,12 +8,16 @@ import math
 
 import pytest
 
+from benchmarks import tables
 from benchmarks.commands import upkeep
 from benchmarks.commands.cli import build
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
-from benchmarks.sweep import verify
+from benchmarks.records.store import Store
+from benchmarks.suite import Suite
+from benchmarks.sweep import runner, verify
+from benchmarks.sweep.plan import make_plan
 from benchmarks.tables import manifest
 from tests.benchmarks import fakes
 
@@ -77,12 +81,16 @@ def record(**changes):
     return json.loads(json.dumps(made)) | changes
 
 
-def test_a_record_of_an_absent_data_set_fails_alone(store):
-    config = fakes.config(8)
-    config["dataset"]["name"] = "elsewhere"
-    store.write(store.make(config, [{**fakes.metric(0.5), "dataset": "elsewhere"}], {}, {"seconds": 1.0}))
-    found = again(store, [config, *(fakes.config(seed) for seed in range(2))])
-    assert [one.verdict for one in found] == ["failed", "equal", "equal"]
+def test_a_record_of_an_absent_data_set_fails_alone(tmp_path):
+    present = tables.get("digits").runs("smoke")[0]
+    runner.run(make_plan([present], tmp_path / "results", tmp_path / "state", Suite()))
+    store = Store(tmp_path / "results")
+    record = store.get(present)
+    absent = {**present, "dataset": {**present["dataset"], "name": "elsewhere"}}
+    rows = [{**row, "dataset": "elsewhere"} for row in record["metrics"]]
+    store.write(store.make(absent, rows, {}, record["provenance"]))
+    found = list(verify.make_again([store.get(config) for config in (absent, present)], store, None, Suite()))
+    assert [one.verdict for one in found] == ["failed", "equal"]
     assert "no data set 'elsewhere'" in found[0].reason
 
 
