@@ -89,10 +89,8 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 def _reductions(dataset: str) -> dict[str, str]:
     """Return in words what each reduced protocol has in place of the paper's settings."""
     trained, tested = SCHEMES["cifar100"][PART_SCHEME].part or (0, 0)
-    part = (
-        f"{trained:,} training and {tested:,} test images, all from CIFAR-100's training images, {PART_IMAGES} of the "
-        f"test images corrupted and attacked; {cifar.reduction(PART['training.epochs'], '')}"
-    )
+    part = f"{trained:,} training and {tested:,} test images, all from CIFAR-100's training images; "
+    part += cifar.reduction(PART["training.epochs"], "")
     smoke = "a ResNet-18 of 2 to 16 channels, 1 epoch, 1 seed, ensembles of 2, at most 4 samples"
     return {
         "short": part if dataset == "cifar100" else cifar.reduction(),
