@@ -77,11 +77,10 @@ def test_longer_chains_have_as_many_draws_and_stand_beside_the_same_posteriors()
 
 def test_the_patience_of_a_script_is_all_that_its_tables_change() -> None:
     for number in ("1", "4"):
-        for label in ("NN-HyVI", "FuNN-HyVI"):
-            for own, sooner in zip(
-                runs(number, label, "energy"), runs(f"{number}-patience", label, "energy"), strict=True
-            ):
-                assert sooner["parts"]["training"]["schedule"]["patience"] == 10
+        for label, patience in (("NN-HyVI", 10), ("FuNN-HyVI", 10), ("FuNN-HyVI", 20)):
+            beside = runs(f"{number}-patience", label if patience == 10 else f"{label}, patience 20", "energy")
+            for own, sooner in zip(runs(number, label, "energy"), beside, strict=True):
+                assert sooner["parts"]["training"]["schedule"]["patience"] == patience
                 assert merge(sooner["parts"], {"training": {"schedule": {"patience": 30}}}) == own["parts"]
                 assert (own["dataset"], own["seed"]) == (sooner["dataset"], sooner["seed"])
 
