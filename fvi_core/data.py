@@ -68,6 +68,14 @@ def crop(x: Tensor, margin: int, top: Tensor, left: Tensor) -> Tensor:
     return windows[replica, image, :, top, left]
 
 
+def without_validation(part: str) -> str:
+    """Return what to say where ``part`` needs validation data, and there are none."""
+    return (
+        f"{part}: expected validation data, found none: give fit() validation data, or choose a data set or a split "
+        "scheme that has a validation subset"
+    )
+
+
 Batch = Tensor | tuple[Tensor, Tensor] | None
 """Rows ``[R, B]`` of the training data, None for all of them; or x ``[B, ...]`` and y ``[B]`` themselves."""
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from fvi_core.data import TrainingData
+from fvi_core.data import TrainingData, without_validation
 from fvi_core.families.base import Family, FitData, Functions, NotSupported
 from fvi_core.held import FIT
 from fvi_core.networks import Network, Parameters
@@ -44,10 +44,7 @@ class Fit:
     def check_data(self, data: TrainingData) -> None:
         """Raise ValueError, before training, where the part is fitted to validation data and there are none."""
         if self.needs_validation and data.validation is None:
-            raise ValueError(
-                f"fit {self.name!r}: expected validation data, found none: give fit() validation data, or choose "
-                "a data set or a split scheme that has a validation subset"
-            )
+            raise ValueError(without_validation(f"fit {self.name!r}"))
 
     def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         """Return the parameters for prediction, ``[R, ...]``. Raises :class:`FitFailed`."""

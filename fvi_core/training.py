@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fvi_core import graphs, precision
 from fvi_core.contexts import ContextSource
-from fvi_core.data import Augmentation, Batch, TrainingData, take
+from fvi_core.data import Augmentation, Batch, TrainingData, take, without_validation
 from fvi_core.graphs import Graphs
 from fvi_core.held import Held, trained_names, where
 from fvi_core.networks import Parameters
@@ -137,10 +137,7 @@ class Trainer(Stack):
                 f"batch among {model.family.shared_by} members: use at least as many points"
             )
         if training.early_stopping and training_data.validation is None:
-            raise ValueError(
-                "early stopping: expected a validation subset, found none: give fit() validation data, or choose a "
-                "split scheme that has a validation subset"
-            )
+            raise ValueError(without_validation("early stopping"))
         self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
         super().__init__(replace(model, network=network), training, training_data, streams, state)
 

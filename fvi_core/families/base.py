@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.blocks import evaluate, networks_at_once, rows_at_once
-from fvi_core.data import Scale, TrainingData, TrainingSet
+from fvi_core.data import Scale, TrainingData, TrainingSet, without_validation
 from fvi_core.gaussian import gaussian_kl_weights
 from fvi_core.held import Held, only_buffers
 from fvi_core.likelihoods import Likelihood
@@ -233,8 +233,7 @@ class FitData:
         """
         data = self.validation if validation else (self.held, self.y)
         if data is None:
-            found = "the data set has no validation subset"
-            raise ValueError(f"a fit asks for validation data, but {found}; choose another split scheme")
+            raise ValueError(without_validation("fit"))
         held, y = data
         for x, targets in zip(held.split(size, 1), y.split(size, 1), strict=True):
             yield self.scale(x), targets

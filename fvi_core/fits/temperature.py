@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from fvi_core.data import without_validation
 from fvi_core.families.base import Family, FitData, Functions
 from fvi_core.fitting import PREFIX, Fit, FitFailed
 from fvi_core.held import Held
@@ -42,10 +43,7 @@ class Temperature(Fit):
             raise FitFailed("fit 'temperature': it divides the logits of classes, found a regression; take it out")
         held = fitting.validation is not None
         if self.held_out and not held:
-            raise FitFailed(
-                "fit 'temperature': expected a validation subset, to which it is fitted, found none: "
-                "give fit() validation data, or choose a split scheme that has a validation subset"
-            )
+            raise FitFailed(without_validation("fit 'temperature'"))
         streams = fitting.streams.child("temperature")
         drawn = fitting.functions_at(parameters, streams, self.samples, validation=held)
         f = torch.cat(list(drawn), dim=2).double()

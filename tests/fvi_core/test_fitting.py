@@ -52,7 +52,9 @@ def test_training_data_come_in_batches_as_the_network_takes_them():
     without = fitting_of(
         TrainingData(pixels, y, ends, ends), SimpleNamespace(network=None, family=None, likelihood=None)
     )
-    with pytest.raises(ValueError, match="no validation subset; choose another split scheme"):
+    with pytest.raises(
+        ValueError, match="fit: expected validation data, found none: .* choose a data set or a split scheme"
+    ):
         next(without.batches(2, validation=True))
 
 

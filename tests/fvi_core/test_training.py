@@ -318,7 +318,7 @@ def test_the_loss_of_an_ensemble_is_the_mean_of_its_members():
 def test_early_stopping_without_a_validation_subset_is_refused_before_training():
     options = Training(3, 4, ADAM, early_stopping={"patience": 1, "every": 2})
     data = small.training_data(R, N, dtype=torch.float32)
-    with pytest.raises(ValueError, match="early stopping: expected a validation subset, found none"):
+    with pytest.raises(ValueError, match="early stopping: expected validation data, found none"):
         options.start(small.model(KINDS["MAP"]), data, small.streams(R, torch.float32))
 
 

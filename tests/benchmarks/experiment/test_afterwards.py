@@ -76,7 +76,7 @@ def test_an_evaluation_alone_and_a_measurement_give_the_same(pair, tmp_path):
 def test_without_held_out_data_the_row_fails_and_its_base_does_not(tmp_path):
     plain, scaled = execute([config("MAP", dataset=MOONS), config(NAME, dataset=MOONS)], state=tmp_path)
     assert plain.status == "done" and scaled.status == "failed"
-    assert scaled.reason.startswith("fit 'temperature': expected a validation subset")
+    assert scaled.reason.startswith("fit 'temperature': expected validation data")
 
 
 def test_regressions_are_told_before_anything_is_trained():

@@ -75,8 +75,8 @@ def test_parts_that_need_validation_data_do_not_fit_a_set_without() -> None:
     laplace = {"parts": {"network": PARTS["network"], "training": training}, "methods": ["Laplace"]}
     stopped = {"parts": {"network": PARTS["network"], "training": training | {"early_stopping": {"patience": 2}}}}
     cases = (
-        (laplace | {"own": {"Laplace": {"fit.precision": "validation"}}}, "a fit asks for validation data"),
-        (stopped, "early stopping: expected a validation subset"),
+        (laplace | {"own": {"Laplace": {"fit.precision": "validation"}}}, "fit: expected validation data"),
+        (stopped, "early stopping: expected validation data"),
     )
     for given, told in cases:
         (found,) = misfits(own(datasets=["digits"], metrics=["nll"], **given).runs())

@@ -224,7 +224,7 @@ def test_validation_passes_over_precisions_without_a_posterior():
 
 def test_validation_needs_a_validation_subset():
     made = model("mlp", spec(precision="validation"))
-    with pytest.raises(ValueError, match="the data set has no validation subset"):
+    with pytest.raises(ValueError, match="fit: expected validation data, found none"):
         made.after_training(parameters(made), training_data("mlp"), small.streams(1))
 
 
