@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
+from fvi_core.families.base import NotSupported
 from fvi_core.gaussian import sum_of_squares
 from fvi_core.priors.base import Prior
 from fvi_core.registry import DIVERGENCES, checked
@@ -37,10 +38,18 @@ class TiedWeightKL(Divergence):
 @DIVERGENCES.register("weight_penalty")
 @dataclass(frozen=True)
 class WeightPenalty(Divergence):
-    """``-log p(w)`` up to a constant, ``sum_i w_i^2 / (2 variance)``: the KL of a point up to a constant (MAP)."""
+    """``-log p(w)`` up to a constant, ``sum_i w_i^2 / (2 variance)``: the KL of a point up to a constant (MAP).
+
+    Raises NotSupported for a family with other parameters than the network's weights, such as log-variances.
+    """
 
     def __call__(self, step: Step) -> Tensor:
         mean, variance = step.prior.gaussian_weights()
+        if others := sorted(step.parameters.keys() - step.network.shapes.keys()):
+            raise NotSupported(
+                f"divergence {self.name!r} is the penalty of trained weights, and parameters of family "
+                f"{step.family.name!r} are others ({others[0]!r}): use 'weight_kl'"
+            )
         away = step.parameters.values() if mean == 0 else (v - mean for v in step.parameters.values())
         # A joint ensemble's likelihood is the mean over its networks, and so is its penalty.
         return sum_of_squares(away) / (2 * variance * step.family.networks)

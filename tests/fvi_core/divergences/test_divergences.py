@@ -8,7 +8,7 @@ from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from fvi_core.divergences.dirichlet import dirichlet_kl_monte_carlo, fit_dirichlet
 from fvi_core.divergences.nearest_neighbour import nearest_neighbour_kl
-from fvi_core.families.base import DrawnNetworks
+from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.linearisation import full_network_moments, last_layer_moments
 from fvi_core.metrics.probabilities import smooth
 from fvi_core.networks import Network
@@ -92,6 +92,13 @@ class TestWeightPenalty(DivergenceContract):
         value = model.divergence(small.step(model, parameters, data, small.streams(R)))
         ratios = [PRIOR.log_prob(v) - PRIOR.log_prob(torch.zeros_like(v)) for v in parameters.values()]
         torch.testing.assert_close(value, -sum(ratio.flatten(2).sum(2) for ratio in ratios).mean(1))
+
+    @pytest.mark.parametrize("family", ["mean_field", "radial", "rank1", "hypernetwork", "implicit_process"])
+    def test_parameters_that_are_no_weights_are_refused(self, family):
+        model = self.model(family={"name": family})
+        parameters, data = self.parameters(model), small.training_data(R, N)
+        with pytest.raises(NotSupported, match=f"parameters of family '{family}' are others"):
+            model.divergence(small.step(model, parameters, data, small.streams(R)))
 
 
 class GaussianContract(DivergenceContract):
