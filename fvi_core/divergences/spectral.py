@@ -100,7 +100,8 @@ class SpectralKL(Divergence):
 
     def _cross_entropy(self, step: Step, x: Tensor, f: Tensor) -> Tensor:
         """``-mean_s log p(f_s)``, ``[R]``, of values ``[R, S, K, Q]`` with independent outputs."""
-        mean, covariance = step.prior.moments(step.network, step.prior_parameters, x, "full")
+        made = step.prior.following(step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0])
+        mean, covariance = step.prior.moments(step.network, made, x, "full")
         named = "the prior's covariance at the context points"
         factor = cholesky(covariance.double(), self.noise**2, named, "more noise may help")  # [R, 1 or Q, K, K]
         gap = f.permute(0, 3, 2, 1) - mean.double().unsqueeze(-1)  # [R, Q, K, S]

@@ -233,3 +233,15 @@ def counted(functions, counts):
 def test_other_outputs_are_refused():
     with pytest.raises(ValueError, match="outputs 'each' is not known; known: independent, joint"):
         classes(outputs="each")
+
+
+@pytest.mark.parametrize("jacobian", ["last_layer", "full"])
+def test_features_of_the_prior_may_follow_the_family(jacobian):
+    prior = {"name": "gaussian_weights", "jacobian": jacobian}
+    parts = {"family": BROAD, "context": BOX, "divergence": {"name": "spectral_kl"}}
+    values = []
+    for features in ("current", "initial"):  # at the start both are the same
+        model = small.model({**parts, "prior": {**prior, "features": features}}, 2)
+        start = {k: v.double() for k, v in model.family.init(model.network, small.streams(R)).items()}
+        values.append(model.divergence(small.step(model, start, small.training_data(R, 6, 2), small.streams(R))))
+    assert torch.equal(*values)
