@@ -163,6 +163,16 @@ def test_of_classes_a_power_of_a_single_draw_has_no_effect_and_says_so(outputs, 
     assert (losses[0] == pytest.approx(losses[1], rel=1e-12)) == (outputs == 3 and samples == 1)
 
 
+def test_of_one_draw_from_a_family_without_moments_a_power_has_no_effect_and_says_so_for_numbers_too():
+    parts = {"family": {"name": "mean_field"}, "divergence": VIP["divergence"], "prior": VIP["prior"]}
+    model, training = (
+        small.model({**parts, "weight": {"alpha": 0.5}}),
+        Training(1, 20, {"name": "adam"}, dtype="float64"),
+    )
+    (trained,) = training.start(model, small.training_data(1, 20), small.streams(1)).run()
+    assert trained.warnings == ["weight: alpha 0.5 has no effect with one draw in training (samples 1)"]
+
+
 def test_wrong_options_are_named():
     with pytest.raises(ValueError, match="'implicit_process': draws: expected 2 or more, found 1"):
         small.model({**VIP, "family": {"name": "implicit_process", "draws": 1}})
