@@ -325,6 +325,11 @@ class RobustMax(Likelihood):
         won, (high, low) = self.winning(mean, var, y), self._logits(mean.shape[-1])
         return won * high + (1 - won) * low
 
+    def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
+        """``log[S (1 - epsilon)^alpha + (1 - S) (epsilon / (K - 1))^alpha] / alpha``, S as above."""
+        won, (high, low) = self.winning(mean, var, y), self._logits(mean.shape[-1])
+        return (won * math.exp(alpha * high) + (1 - won) * math.exp(alpha * low)).log() / alpha
+
     def winning(self, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
         """``P(f_y > f_l for all l != y) = E_{f_y}[ prod_l Phi((f_y - m_l) / sqrt(v_l)) ]``: mean and variance ``[...,
         N, K]``, y ``[..., N]`` -> ``[..., N]``.

@@ -274,6 +274,18 @@ def test_robust_max_is_that_of_many_draws():
     torch.testing.assert_close(likelihood.predicted(f[:3], (mean, var))[0], mixture, rtol=0, atol=0.05)
 
 
+def test_the_expected_power_of_robust_max_is_that_of_many_draws():
+    likelihood = LIKELIHOODS.build({"name": "robust_max", "epsilon": 0.3})
+    mean, var = small.streams(2).normal(5, 3), small.streams(2, name="var").uniform(5, 3) + 0.1
+    y = small.streams(2, name="y").integers(3, 5)
+    f = mean.unsqueeze(1) + var.sqrt().unsqueeze(1) * small.streams(2, name="f").normal(20000, 5, 3)
+    power = (0.5 * likelihood.log_prob({}, f, y)).exp().mean(1)
+    found = likelihood.log_mean_power_gaussian({}, mean, var, y, 0.5)
+    torch.testing.assert_close(found, power.log() / 0.5, rtol=0, atol=0.02)
+    nearly = likelihood.log_mean_power_gaussian({}, mean, var, y, 1e-6)
+    torch.testing.assert_close(nearly, likelihood.expected_log_prob_gaussian({}, mean, var, y), rtol=1e-4, atol=1e-4)
+
+
 def test_robust_max_of_two_classes_is_the_normal_distribution_function():
     mean, var = small.streams(1).normal(6, 2)[0], small.streams(1, name="var").normal(6, 2)[0].exp()
     expected = torch.special.ndtr((mean[:, 0] - mean[:, 1]) / var.sum(1).sqrt())
