@@ -70,6 +70,11 @@ class LinearisedKL(Divergence):
             return full_network_moments(
                 step.network, mean | step.buffers, log_var, x, self.compared, self.stop_gradient
             )
+        if not step.network.head.shapes.keys() <= log_var.keys():
+            raise NotSupported(
+                f"divergence {self.name!r}: jacobian 'last_layer' needs a Gaussian last layer, and that of family "
+                f"{step.family.name!r} is a point; use layers 'all', 'weighted' or 'last'"
+            )
         draw: Any = step.functions  # a drawn network has features
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))

@@ -351,6 +351,14 @@ class TestDirichletKL(DivergenceContract):
         assert len(calls) == passes
 
 
+def test_a_last_layer_of_points_is_named():
+    family = {"name": "mean_field", "layers": "hidden"}
+    model = small.model({"family": family, "divergence": {"name": "gaussian_kl"}, "prior": WEIGHTS, "context": BOX}, 2)
+    start = model.family.init(model.network, small.streams(R))
+    with pytest.raises(NotSupported, match="needs a Gaussian last layer, and that of family 'mean_field' is a point"):
+        model.divergence(small.step(model, start, small.training_data(R, N, 2), small.streams(R)))
+
+
 def test_names_and_views_that_are_not_there():
     with pytest.raises(UnknownPart, match="divergence 'weightkl' is not known; did you mean 'weight_kl'"):
         DIVERGENCES.build({"name": "weightkl"})
