@@ -15,6 +15,7 @@ from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
 from fvi_core.linearisation import full_network_moments, head_moments
 from fvi_core.registry import DIVERGENCES, checked, later
+from fvi_core.shared_pass import SharedPass
 from fvi_core.triangular import log_determinant
 
 TINY = 1e-10
@@ -76,6 +77,8 @@ class LinearisedKL(Divergence):
                 f"{step.family.name!r} is a point; use layers 'all', 'weighted' or 'last'"
             )
         draw: Any = step.functions  # a drawn network has features
+        if isinstance(draw, SharedPass) and not (draw.layered or draw.shares_statistics):
+            draw = draw.functions  # which the common pass evaluated as a whole
         if not hasattr(draw, "features"):
             draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))
         return head_moments(draw.features(x), mean, log_var, self.compared)

@@ -103,8 +103,19 @@ def test_the_loss_is_the_mean_log_likelihood_and_the_weighted_divergence(outputs
     torch.testing.assert_close(loss, -fit + weight * model.divergence(step), rtol=1e-12, atol=1e-12)
 
 
-DIRICHLET = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}}
 LAST_LAYER = {"divergence": {"name": "gaussian_kl"}, "prior": PRIOR}
+
+
+@pytest.mark.parametrize("family", [{"name": "gaussian_head", "rate": 0.0}, {"name": "linearised_mean_field"}])
+def test_a_last_layer_is_compared_at_a_context_that_extends_the_batch_too(family):
+    losses = []
+    for parts in ([{"name": "training_batch"}, BOX], [BOX, {"name": "training_batch"}]):
+        model = small.model({"family": family, "context": {"name": "mixture", "parts": parts}, **LAST_LAYER}, 3)
+        losses.append(loss_of(model, outputs=3)[0])
+    torch.testing.assert_close(*losses, rtol=1e-6, atol=1e-8)
+
+
+DIRICHLET = {"divergence": {"name": "dirichlet_kl"}, "prior": {"name": "dirichlet"}}
 
 
 @pytest.mark.parametrize(("parts", "sets"), [(DIRICHLET, 1), (LAST_LAYER, 1), (LAST_LAYER, 3)])
