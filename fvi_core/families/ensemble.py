@@ -74,6 +74,9 @@ class Ensemble(Family):
         own = replace(train, x=for_members(train.x, self.size), y=for_members(train.y, self.size))
         return self.group(self.member.prepare(network, apart(parameters), own, self.streams_of_members(streams)))
 
+    def initial_network(self, network: Network, parameters: Parameters) -> Parameters:
+        return {}  # every member has its own
+
     def after_step(self, network: Network, parameters: Parameters, x: Tensor, y: Tensor) -> Parameters:
         x, y = for_members(x, self.size), for_members(y, self.size)
         return self.group(self.member.after_step(network, apart(parameters), x, y))

@@ -53,7 +53,7 @@ class GaussianWeights(Prior):
             parameters = {name: value.detach().clone() for name, value in initial.items() if name in network.shapes}
         else:
             parameters = {name: value[:, 0] for name, value in self.weights(network, 1, streams).items()}
-        if not network.buffers or (self.jacobian == "last_layer" and not network.shares_statistics):
+        if not parameters or not network.buffers or (self.jacobian == "last_layer" and not network.shares_statistics):
             return parameters
         x = train.scale(evenly_spaced(train.x, CALIBRATION))
         seen = network.statistics({name: value.unsqueeze(1) for name, value in parameters.items()}, x)

@@ -245,3 +245,19 @@ def test_features_of_the_prior_may_follow_the_family(jacobian):
         start = {k: v.double() for k, v in model.family.init(model.network, small.streams(R)).items()}
         values.append(model.divergence(small.step(model, start, small.training_data(R, 6, 2), small.streams(R))))
     assert torch.equal(*values)
+
+
+@pytest.mark.parametrize(
+    ("family", "network"),
+    [
+        ({"name": "ensemble", "base": {"name": "point"}, "size": 4, "joint": True}, small.TANH),
+        ({"name": "hypernetwork"}, {**small.CNN, "norm": "batch"}),
+    ],
+)
+def test_families_without_one_initial_network_are_told_what_their_prior_needs(family, network):
+    parts = {"family": family, "network": network, "context": BOX, "divergence": {"name": "spectral_kl"}}
+    shape = small.SHAPES[network["name"]]
+    model = small.model({**parts, "prior": {"name": "gaussian_weights", "jacobian": "full"}}, 2, shape)
+    start = model.family.init(model.network, small.streams(R))
+    with pytest.raises(NotSupported, match="features 'initial' need weights .* found none"):
+        model.divergence(small.step(model, start, small.training_data(R, 6, 2, shape), small.streams(R)))
