@@ -245,6 +245,8 @@ def _check(model: Model) -> None:
         )
     if model.family.layers != "all" or model.weight.rise:
         raise NotSupported("training 'vogn' moves all layers by one weight; use family.layers 'all' and weight.rise 0")
+    if not model.weight.factor:
+        raise NotSupported("training 'vogn' draws weights of variance 0 at weight.factor 0; use a factor above 0")
     mean = cast(Prior, model.prior).gaussian_weights()[0]
     if mean:
         raise NotSupported(f"training 'vogn' is for priors of mean 0, found {mean}")

@@ -225,6 +225,7 @@ def test_replicas_are_their_own_and_training_goes_on_where_it_was_saved():
     [
         ({"family": {"name": "point"}}, {}, "moves family 'mean_field', found 'point'"),
         ({"weight": {"scaling": "batch"}}, {}, "divergence 'weight_kl' and weight scaling 'elbo'"),
+        ({"weight": {"factor": 0.0}}, {}, "draws weights of variance 0 at weight.factor 0"),
         ({"weight": {"rise": 0.5}}, {}, "moves all layers by one weight"),
         ({"weight": {"alpha": 0.5}}, {}, "use weight.alpha 0 and a likelihood without class_weights"),
         (
