@@ -136,4 +136,6 @@ def brier(p: np.ndarray, y: np.ndarray) -> float:
     0.125
     """
     check_labels(p, y)
-    return float(((p - np.eye(p.shape[-1])[y]) ** 2).sum(-1).mean())
+    distance = np.array(p)
+    distance[np.arange(len(y)), y] -= 1  # not a matrix of one-hot rows, which has the square of the classes
+    return float((distance**2).sum(-1).mean())

@@ -112,6 +112,13 @@ def test_brier_against_sklearn_and_by_hand():
     assert classification.brier(np.array([[0.7, 0.2, 0.1]]), np.array([0])) == pytest.approx(0.14)
 
 
+def test_brier_of_very_many_classes_leaves_the_probabilities_as_they_are():
+    p = np.zeros((1, 5_000_000))  # a matrix of this side is larger than any address space
+    p[0, 0] = 1
+    assert classification.brier(p, np.array([1])) == 2
+    assert p[0, 1] == 0
+
+
 def fitted_to(alpha: np.ndarray, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     p = smooth(np.random.default_rng(seed).dirichlet(alpha, (samples, 1)))
     return p.mean(0), np.log(p).mean(0)
