@@ -1,6 +1,6 @@
-"""Every row of the image tables, and of digits and UCI, on a GPU that is pretended: nothing is computed, but operations
-on tensors of different devices fail as they would on a real one, and those that a CUDA graph could not replay. Residual
-networks have three blocks, of every kind that the whole ones have."""
+"""Every combination of parts of the image tables, digits and UCI, on a GPU that is pretended: nothing is computed, but
+operations on tensors of different devices fail as they would on a real one, and those that a CUDA graph could not
+replay. Residual networks have three blocks, of every kind that the whole ones have."""
 
 from __future__ import annotations
 
@@ -50,7 +50,17 @@ not tried on this device.
 """
 RETINAL = ("MAP", "FSVI")
 """The rows that are tried on the retina: radial and rank-1 weights are tried on CIFAR-10."""
-ROWS = [
+NAMED = ("family", "divergence", "prior", "context", "fit", "likelihood")
+
+
+def kinds(table, label, dataset):
+    """Return the names of a row's parts, and of its optimiser."""
+    parts = table_parts(table, label, dataset, {})
+    named = [parts[part]["name"] if parts[part] else None for part in NAMED]
+    return (*named, parts["training"]["optimiser"]["name"])
+
+
+_ALL = [
     (table, row.label, dataset)
     for table, dataset in SHOWN.items()
     for row in tables.get(table).rows
@@ -59,6 +69,8 @@ ROWS = [
     and (table != "retinopathy" or row.label in RETINAL)
     and (not table.endswith("selection") or row.variant == labels(row.method)[0])
 ]
+ROWS = list({kinds(*row): row for row in reversed(_ALL)}.values())[::-1]
+"""The first row of each combination of parts."""
 MODE = FakeTensorMode()
 """One for all tests: means and deviations of pixels are kept between them."""
 POOLS = ("kmnist", "cifar100", "svhn")
