@@ -3,8 +3,10 @@
 ``causes.csv`` names, for rows of a paper's tables, a row of another table here that differs in the named settings only.
 The cause of a cell counts as shown if that row reproduces the cell's published number, or agrees with it and could have
 told a number half of the way back to ours: some columns of published numbers are too close together to tell their rows
-apart, not to tell a difference from none. With it fewer of the row's cells in the table must differ: a setting that
-repairs one cell and spoils another explains nothing. Causes that are only supposed are in the tables' notes, and count
+apart, not to tell a difference from none. It must go half of the way from our number to the published one, or more: a
+number that a test just tells from the published one agrees after any small change, or with a larger error. With the
+cause fewer of the row's cells in the table must differ: a setting that repairs one cell and spoils another explains
+nothing. Causes that are only supposed are in the tables' notes, and count
 nowhere.
 """
 
@@ -23,6 +25,7 @@ from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")
 COLUMNS = ("paper", "tables", "method", "shown_by", "row", "settings", "cause")
+HALF = 0.5  # least part of the way from our number to the published one that a cause explains
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ def _differing(cells: Mapping[tuple[str, ...], CellResult]) -> list[tuple[str, .
 
 def _agrees(cell: CellResult, ours: float) -> bool:
     """Whether a cell reproduces its published number, among those of its column or within half of the difference of our
-    mean from it."""
+    mean from it, and is at least half of that difference nearer to it."""
+    if cell.published is None or not (cell.mean - ours) / (cell.published.mean - ours) >= HALF:
+        return False
     if cell.outcome is not Verdict.UNINFORMATIVE or cell.comparison is None:
         return cell.outcome is Verdict.REPRODUCED
     gap = abs(ours - cell.comparison.published.mean)

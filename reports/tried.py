@@ -36,12 +36,13 @@ writes this page from the records, from `reports/causes.csv` and from `reports/t
 that differs at protocol `paper` ([verdicts.md](verdicts.md)).
 
 A cause is *shown* where a row of another table reproduces the published number and differs from the table's row only
-as the cause says, and where fewer cells of the row differ with it than without; both counts stand beside it, and how
-many cells of the row were not tested with it. Where the test is *uninformative*, since the published numbers of the
-column are too close together, the row has to agree with the number, and its test could exclude a number half of the
-way back to ours. *Other readings* are rows of further tables beside the same number: here the {FEW} that reproduce it
-or are nearest to it; the pages of the site (`make page`) draw all. Experiments below a table have their source and
-effect; some have no committed record, and say so.
+as the cause says, goes at least half of the way from our number to the published one, and where fewer cells of the
+row differ with it than without; both counts stand beside it, and how many cells of the row were not tested with it.
+Where the test is *uninformative*, since the published numbers of the column are too close together, the row has to
+agree with the number, and its test could exclude a number half of the way back to ours. *Other readings* are rows of
+further tables beside the same number: here the {FEW} that reproduce it or are nearest to it; the pages of the site
+(`make page`) draw all. Experiments below a table have their source and effect; some have no committed record, and
+say so.
 [protocols.md](protocols.md) has the settings of every table.
 """
 
