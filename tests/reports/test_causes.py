@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -182,6 +183,22 @@ def test_another_candidate_counts_only_where_every_cell_of_its_data_set_agrees()
         for cell in candidates:
             if cell.row.label == cause.row and cell.column.cell.dataset in sets:
                 assert cell.outcome is not None and not cell.outcome.differs, (cause.row, cell.column.cell)
+
+
+def test_where_a_cause_says_that_the_table_agrees_and_its_row_does_not_it_is_so() -> None:
+    cells = partial(_cells, Suite(), Records(ROOT / "results"))
+    told = [
+        (cause, found[1]) for cause in load() if (found := re.search("on (.*) the narrow start agrees", cause.cause))
+    ]
+    for cause, sets in told:
+        own, other = (
+            {cell.column.label: cell.status for cell in cells(table) if cell.row.label == label}
+            for table, label in ((f"{cause.paper}-{cause.tables[0]}", "MFVI"), (cause.shown_by, cause.row))
+        )
+        assert [(own[name], other[name]) for name in sets.split(" and ")] == [("reproduced", "differs")] * len(
+            sets.split(" and ")
+        ), (cause.row, cause.tables)
+    assert len(told) == 2
 
 
 def _cells(suite: Suite, records: Records, table: str) -> list[CellResult]:
