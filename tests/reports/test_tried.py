@@ -190,6 +190,23 @@ def test_the_command_writes_the_page(
     assert "- Not tried: MC Dropout, boston." in page(book(records, MINE).suite, records)
 
 
+@pytest.mark.parametrize(
+    ("table", "protocol", "row", "column", "told"),
+    [
+        ("rudner2022-1-dropout", "short", "MC Dropout, rate .25", "ECE", "rises to {:.3f} and"),
+        ("rudner2022-1-dropout", "short", "MC Dropout, rate .5", "ECE", "and {:.3f} (0.007 to 0.010 with 0.1;"),
+        ("rudner2022-1", "paper", "FSVI (KMNIST)", "ECE", "near ours (92.6 %, {:.3f}, 99.7"),
+        ("rudner2022-1", "paper", "FSVI (KMNIST)", "AUROC % NotMNIST", "99.7 and {:.1f} %), not with"),
+        ("rudner2022-1", "paper", "Deep Ensemble of MAP", "accuracy %", "nothing moves ({:.1f} %, without"),
+        ("cinquin2024-1-jitter", "paper", "TFSVI, last layer", "energy", "Energy: log-likelihood from {:.2f} to"),
+    ],
+)
+def test_numbers_of_committed_records_are_theirs(table: str, protocol: str, row: str, column: str, told: str) -> None:
+    cells = aggregate(Suite().table(table), protocol, Records(ROOT / "results")).flat
+    (mean,) = (cell.mean for cell in cells if (cell.row.label, cell.column.label) == (row, column))
+    assert any(told.format(mean) in each.moved for each in load()), told.format(mean)
+
+
 def test_the_site_shows_them_on_the_page_of_their_table(tmp_path: Path) -> None:
     write_site(SmallSuite(small_table()), Records(small_records(tmp_path).root), tmp_path / "site", figures=False)
     text = (tmp_path / "site" / "tables" / "pequignot2020-5.html").read_text(encoding="utf-8")
