@@ -235,11 +235,8 @@ def aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | No
 def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | None) -> TableResult:
     numbers = published.table(table.paper, table.number) if table.paper else {}
     ranges = _ranges(table.columns, numbers)
-    firsts = {column.cell.dataset: column for column in reversed(table.columns)}
     runs = {
-        (row, name): ask(table, row, first, protocol, records, seeds)
-        for row in table.rows
-        for name, first in firsts.items()
+        (row, name): ask(table, row, name, protocol, records, seeds) for row in table.rows for name in table.datasets
     }
     cells = [
         [
@@ -249,7 +246,9 @@ def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | N
         for row in table.rows
     ]
     broken = tuple(dict.fromkeys(file for each in runs.values() for file in each.broken))
-    overlaps = {name: _overlap(made.named for row in table.rows for made in runs[row, name].made) for name in firsts}
+    overlaps = {
+        name: _overlap(made.named for row in table.rows for made in runs[row, name].made) for name in table.datasets
+    }
     cost = hours(run for each in runs.values() for run in each.runs)
     result = TableResult(table, protocol, cells, broken, tuple(records.files), cost, runs, overlaps)
     for j, column in enumerate(table.columns):
@@ -267,7 +266,7 @@ def cell(
 
     records: the folders of records and of failures.
     """
-    asked = ask(table, row, column, protocol, recorded(table, protocol, Records(*records))[1], seeds)
+    asked = ask(table, row, column.cell.dataset, protocol, recorded(table, protocol, Records(*records))[1], seeds)
     numbers = published.table(table.paper, table.number) if table.paper else {}
     found, wanted = _cell(row, column, asked, protocol, numbers), column.cell_of(row)
     told = {made.replicate: made.run.value(wanted.dataset, wanted.condition, wanted.metric) for made in asked.made}

@@ -54,12 +54,14 @@ class CellRuns:
         return different_data(self.made)
 
 
-def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> CellRuns:
-    """Look up the runs of a row, the same for all columns of one data set.
+def ask(
+    table: Any, row: Any, dataset: str, protocol: str, records: Records, seeds: list[int] | None = None
+) -> CellRuns:
+    """Look up the runs of a row on a data set.
 
     Raises ValueError where the table gives a run of another protocol.
     """
-    configs = table.cell_runs(row, column, protocol, seeds)
+    configs = table.row_runs(row, dataset, protocol, seeds)
     for config in configs:
         if config["protocol"] != table.recorded_as(protocol):
             raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
@@ -67,9 +69,9 @@ def ask(table: Any, row: Any, column: Any, protocol: str, records: Records, seed
     runs = tuple((config, each if isinstance(each, Recorded) else None) for config, each in zip(configs, found))
     broken = tuple(each for each in found if isinstance(each, Broken))
     absent = [UNCOUNTED if isinstance(each, Broken) else each for each in found if isinstance(each, Broken | str)]
-    lacks = table.lacks(row, column.cell.dataset, protocol) if row.method and not configs else ""
+    lacks = table.lacks(row, dataset, protocol) if row.method and not configs else ""
     absent += [lacks.partition(":")[0]] if lacks else []
-    every = configs if seeds is None else table.cell_runs(row, column, protocol)
+    every = configs if seeds is None else table.row_runs(row, dataset, protocol)
     splits = frozenset(config["dataset"]["split"] for config in every)
     return CellRuns(runs, tuple(dict.fromkeys(absent)), broken, splits)
 

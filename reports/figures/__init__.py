@@ -200,21 +200,20 @@ def recorded_runs(
 def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: list[int] | None = None) -> Runs:
     """Return the runs of a figure by row label, of its data set or all, without rows whose runs differ in data."""
     table = replace(table, rows=tuple(row for row in table.rows if not figure.rows or row.label in figure.rows))
-    every = {column.cell.dataset: column for column in reversed(table.columns)}
-    columns = [each for name, each in every.items() if figure.dataset in ("", name)]
+    datasets = [name for name in table.datasets if figure.dataset in ("", name)]
     found: dict[str, list[Recorded]] = {}
     missing: list[str] = []
     problems: list[str] = []
     numbers = published.table(figure.paper, None).values() if figure.paper else ()
     marks: dict[str, dict[tuple[str, str], Published]] = {}
-    for row in table.rows if columns else ():
+    for row in table.rows if datasets else ():
         own = [n for n in numbers if (n.dataset, n.method) == (figure.dataset, row.published or row.label)]
         marks[row.label] = {(n.condition, published.recorded(n.paper, n.metric)): n for n in own}
-        for column in columns:
-            asked = ask(table, row, column, protocol, records, seeds)
+        for dataset in datasets:
+            asked = ask(table, row, dataset, protocol, records, seeds)
             problems += map(str, asked.broken)
             if asked.different:
-                problems.append(different_note(row, column.cell.dataset, asked.different))
+                problems.append(different_note(row, dataset, asked.different))
                 missing.append(f"{row.label} ({DIFFERENT})")
             elif asked.made:
                 found.setdefault(row.label, []).extend(made.run for made in asked.made)

@@ -164,9 +164,8 @@ def _places(line: Line, suite: Suite, names: Iterable[str]) -> Iterable[tuple[Pl
 
 
 def _configs(table: Any, row: Any, dataset: str) -> list[RunConfig]:
-    column = next(column for column in table.columns if column.cell.dataset == dataset)
     for protocol in dict.fromkeys(("paper", table.default_protocol)):
-        configs = table.cell_runs(row, column, protocol) if protocol in table.protocols else []
+        configs = table.row_runs(row, dataset, protocol) if protocol in table.protocols else []
         if configs:
             return configs
     return []

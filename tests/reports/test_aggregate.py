@@ -41,8 +41,8 @@ def only_cell(results: Path, **changes: Any) -> CellResult:
 class Mixed(FakeTable):
     """A table whose runs are of another protocol than the one asked for."""
 
-    def cell_runs(self, row: Row, column: Column, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
-        return super().cell_runs(row, column, "short", seeds)
+    def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
+        return super().row_runs(row, dataset, "short", seeds)
 
 
 def number(mean: float = 3.0, stderr: float | None = 0.3) -> Published:

@@ -85,9 +85,9 @@ def test_runs_of_a_row_are_asked_for_once_for_all_columns_of_a_data_set(results:
     asked: list[tuple[str, str]] = []
 
     class Counting(FakeTable):
-        def cell_runs(self, row: Row, column: Column, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
-            asked.append((row.label, column.cell.dataset))
-            return super().cell_runs(row, column, protocol, seeds)
+        def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
+            asked.append((row.label, dataset))
+            return super().row_runs(row, dataset, protocol, seeds)
 
     columns = (*COLUMNS, Column(Cell("yacht", "", "rmse"), "yacht"))
     table = Counting("t", "", ROWS, columns, recipe=lambda *_: None, protocols=("paper",))
