@@ -239,7 +239,6 @@ def _words(groups: Iterable[G]) -> tuple[G, ...]:
 
 def _machine(device: str | None, cpu: str | None) -> str:
     """Describe the processor or GPU of a run."""
-    _words([[word for word in (device, cpu) if word is not None]])
     if device in (None, "cpu"):
         return plain(cpu or UNKNOWN)
     return plain(f"{device} ({cpu or UNKNOWN})")

@@ -99,8 +99,12 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return Recipe(parts, seeds, PAPER, samples=samples, sets=sets)
 
 
-def _columns(metric: str, angles: tuple[int, ...]) -> tuple[Column, ...]:
-    return tuple(shifted(DATASET, f"shift=rotation;angle={angle}", metric, f"{angle}°") for angle in angles)
+def _columns(metric: str, angles: tuple[int, ...], turned: str = "") -> tuple[Column, ...]:
+    """Return a column for every angle. ``turned``: how images are turned here, where it is not as in the paper."""
+    return tuple(
+        shifted(DATASET, f"shift={turned}rotation;angle={angle}", metric, f"{angle}°", f"shift=rotation;angle={angle}")
+        for angle in angles
+    )
 
 
 def shifted(dataset: str, condition: str, metric: str, label: str, published: str = "") -> Column:
@@ -113,22 +117,15 @@ def shifted(dataset: str, condition: str, metric: str, label: str, published: st
     return Column(Cell(dataset, condition, recorded(PAPER, metric)), label, theirs, scale, 2)
 
 
-def _nearest_columns(metric: str) -> tuple[Column, ...]:
-    conditions = {angle: f"rotation;angle={angle}" for angle in ANGLES}
-    return tuple(
-        shifted(DATASET, f"shift=nearest {ours}", metric, f"{angle}°", f"shift={ours}")
-        for angle, ours in conditions.items()
-    )
-
-
 REDUCTIONS = {
     "short": "10 epochs instead of 30, 3 seeds",
     "smoke": "1 epoch, 2 seeds, ensembles of 2: the numbers mean nothing",
 }
 TITLES = {"accuracy": "Accuracy (%)", "log_likelihood": "Log-likelihood", "ece": "Expected calibration error"}
-_EVERY_NEAREST = tuple(column for metric in TITLES for column in _nearest_columns(metric))
 _RANGES = (ANGLES[:7], ANGLES[7:13], ANGLES[13:])
-_EVERY = tuple(column for metric in TITLES for column in _columns(metric, ANGLES))
+_EVERY, _EVERY_NEAREST = (
+    tuple(column for metric in TITLES for column in _columns(metric, ANGLES, turned)) for turned in ("", "nearest ")
+)
 
 
 def _table(

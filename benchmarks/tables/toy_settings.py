@@ -143,6 +143,8 @@ def _cinquin(row: Row, variance: float, epochs: int) -> dict[str, Parts]:
     C.3), about the current means. FVI: standard deviations of softplus(-5), as in the code of the authors' next paper.
     """
     kernel = {"prior.kernel": {"name": row.variant, "ard": False}, "training.epochs": epochs}
+    # all 100 training inputs and 400 uniform points
+    context = {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "uniform_box", "points": 400}]}
     return {
         "FSVI": {
             "prior": {"jacobian": "full", "features": "current", "variance": variance},
@@ -150,14 +152,8 @@ def _cinquin(row: Row, variance: float, epochs: int) -> dict[str, Parts]:
             "context.points": 500,
         },
         "GFSVI": kernel | {"context.points": 500, "training.dtype": "float64"},
-        "FBNN": kernel
-        | {"family.log_var_init": [-10.0, -10.0], "context": _batch_and_box(400), "training.samples": 100},
+        "FBNN": kernel | {"family.log_var_init": [-10.0, -10.0], "context": context, "training.samples": 100},
     }
-
-
-def _batch_and_box(points: int) -> Parts:
-    """Return all 100 training inputs and so many uniform points."""
-    return {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "uniform_box", "points": points}]}
 
 
 def _moons(hidden: list[int], activation: str, epochs: int, lr: float, samples: int) -> Parts:
