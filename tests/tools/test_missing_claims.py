@@ -14,7 +14,7 @@ from reports.findings.claims import Claim, Rule
 from reports.findings.verdicts import judge
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, Row, config, fake_table
-from tools import decisive
+from tools import missing
 
 RMSE = Column(Cell("boston", "", "rmse"), "boston", Cell("boston", "experiment=2", "rmse"))
 TABLE = fake_table(
@@ -46,20 +46,20 @@ def found(tmp_path, monkeypatch):
         records = Records(tmp_path)
         return {"paper": judge(made, suite, lambda name, protocol: aggregate(TABLE, protocol, records))}
 
-    monkeypatch.setattr(decisive, "of_book", lambda book: findings())
-    return lambda: decisive.costs(tmp_path, tmp_path / "state", suite)
+    monkeypatch.setattr(missing, "of_book", lambda book: findings())
+    return lambda: missing.claims(tmp_path, tmp_path / "state", suite)
 
 
 def test_runs_that_are_missing_of_comparisons_without_a_test_are_counted_and_estimated(found):
-    ((finding, missing, cost),) = found()
-    assert (finding.claim.id, missing, cost.seconds) == ("dear", 2, 100.0)
-    asked = {run_key(run) for run in decisive.lacking(finding, Suite(tables=__name__))}
+    ((finding, count, cost),) = found()
+    assert (finding.claim.id, count, cost.seconds) == ("dear", 2, 100.0)
+    asked = {run_key(run) for run in missing.lacking(finding, Suite(tables=__name__))}
     assert asked == {run_key(config(method, "boston", split=run)) for method in ("MFVI", "HMC") for run in range(3)}
 
 
 def test_the_list_says_what_each_claim_costs(found, monkeypatch, capsys):
     rows = found()
-    monkeypatch.setattr(decisive, "costs", lambda results, state: rows)
-    decisive.main([])
+    monkeypatch.setattr(missing, "claims", lambda results, state: rows)
+    missing.main(["claims"])
     head, line = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "claim" and re.split("  +", line) == ["dear", "2", "at least 0.028", "fake"]

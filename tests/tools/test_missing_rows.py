@@ -7,7 +7,7 @@ import pytest
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from tests.reports.fakes import Cell, Column, FakeTable, Row, config, fake_table
-from tools import unrecorded
+from tools import missing
 
 ACCURACY = Column(Cell("digits", "", "accuracy"), "accuracy %")
 TABLES = {
@@ -41,14 +41,14 @@ def results(tmp_path):
 
 def test_runs_that_share_a_training_are_estimated_each_by_itself(results):
     suite = Suite(tables=__name__)
-    alone = unrecorded.costs(results, results / "state", ["first"], suite)
-    both = unrecorded.costs(results, results / "state", suite=suite)
+    alone = missing.rows(results, results / "state", ["first"], suite)
+    both = missing.rows(results, results / "state", suite=suite)
     assert [place[2] for place, *_ in both if place[0] == "longer"] == ["HMC"]
     assert [each for each in both if each[0][0] == "first"] == alone
 
 
 def test_the_cheapest_row_without_a_run_comes_first_and_one_without_an_estimate_last(results):
-    found = unrecorded.costs(results, results / "state", ["first", "second"], Suite(tables=__name__))
+    found = missing.rows(results, results / "state", ["first", "second"], Suite(tables=__name__))
     assert [(place, runs, cost.seconds) for place, runs, cost in found] == [
         (("first", "paper", "HMC", "digits"), 3, 4.0),
         (("first", "paper", "MFVI", "digits"), 3, 9.0),
@@ -59,14 +59,14 @@ def test_the_cheapest_row_without_a_run_comes_first_and_one_without_an_estimate_
 
 
 def test_chosen_tables_list_all_their_rows(results):
-    found = unrecorded.costs(results, results / "state", ["second"], Suite(tables=__name__))
+    found = missing.rows(results, results / "state", ["second"], Suite(tables=__name__))
     assert [place[2] for place, *_ in found] == ["HMC", "Laplace"]
 
 
 def test_the_list_says_what_a_run_costs(results, monkeypatch, capsys):
-    rows = unrecorded.costs(results, results / "state", ["first", "second"], Suite(tables=__name__))
-    monkeypatch.setattr(unrecorded, "costs", lambda results, state, names: rows)
-    unrecorded.main([])
+    rows = missing.rows(results, results / "state", ["first", "second"], Suite(tables=__name__))
+    monkeypatch.setattr(missing, "rows", lambda results, state, names: rows)
+    missing.main(["rows"])
     head, *lines = (line.split("  ") for line in capsys.readouterr().out.splitlines())
     assert head[0] == "core-hours a run"
     assert [[each.strip() for each in line if each] for line in (lines[2], lines[3])] == [
