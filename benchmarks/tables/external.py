@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from benchmarks.records.config import BROUGHT, OPTIONAL, PARTS, fixed, is_brought
-from benchmarks.records.form import RecordError, slug
+from benchmarks.records.form import slug
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
@@ -42,16 +42,9 @@ def same(config: RunConfig, asked: RunConfig) -> bool:
 def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
     """Return the configurations of all records of external predictions; skips folders of the catalogue's methods."""
     own = {slug(name) for name in catalogue}
-    found = []
-    for folder in sorted(store.root.glob("*/*/")):
-        for path in sorted(folder.glob("*.json")) if folder.name not in own else ():
-            try:
-                config = store.read(path, curves=False)["config"]
-            except RecordError:
-                continue  # reported by the caller
-            if is_brought(config):
-                found.append(fixed(config))
-    return found
+    folders = (folder for folder in sorted(store.root.glob("*/*/")) if folder.name not in own)
+    configs = (record["config"] for folder in folders for record in store.beside(folder))
+    return [fixed(config) for config in configs if is_brought(config)]
 
 
 def with_rows_brought(tables: list[Any], suite: Suite, store: Store) -> list[Any]:
