@@ -88,20 +88,14 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"no benchmark {name!r}; {nearest(name, BENCHMARKS)}")
     if options.repeats < 1:
         parser.error(f"--repeats must be 1 or more, found {options.repeats}")
-    names = list(dict.fromkeys(options.names or BENCHMARKS))
-    about = machine()
+    about, measurements = machine(), list[Measurement]()
     try:
-        return _measure(options, names, about)
+        for name in dict.fromkeys(options.names or BENCHMARKS):
+            print(f"measuring {name} ...", file=sys.stderr)
+            measurements += BENCHMARKS[name](options.repeats)
     except (ValueError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-
-
-def _measure(options: argparse.Namespace, names: list[str], about: dict[str, Any]) -> int:
-    measurements = []
-    for name in names:
-        print(f"measuring {name} ...", file=sys.stderr)
-        measurements += BENCHMARKS[name](options.repeats)
     rows = table(measurements)
     print(f"{columns([HEADING, *rows])}\n{headline(about, options.repeats)}")
     try:
