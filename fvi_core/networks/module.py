@@ -219,7 +219,8 @@ class ModuleNetwork(Network):
         def apply(layer: ParametricLayer, a: Tensor) -> Tensor:
             return self._apply(layer, parameters, a, ride)
 
-        phi = body(apply, a, samples, ride.dropout, ride.tape is not None, self.apart)
+        factors = ride.apply is not None
+        phi = body(apply, a, samples, ride.dropout, factors, ride.tape is not None, self.apart)
         if phi.dim() != 4 or phi.shape[-1] != self.head.inputs:
             raise UnfitModule(f"expected features [N, {self.head.inputs}] before the head, found {list(phi.shape[2:])}")
         return phi

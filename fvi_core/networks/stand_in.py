@@ -77,13 +77,14 @@ class Body:
         self.recurrent = any(isinstance(each, nn.RNNBase) for each in of.modules())
 
     def __call__(
-        self, apply: Apply, a: Tensor, samples: int, dropout: Masks | None, taped: bool, twice: bool
+        self, apply: Apply, a: Tensor, samples: int, dropout: Masks | None, factors: bool, taped: bool, twice: bool
     ) -> Tensor:
         """Features ``[R, S or 1, N, F]`` at inputs a ``[R, 1, N, ...]``, for parameters of so many samples.
 
-        ``taped``: layers' outputs are recorded; ``twice``: values are differentiated more than once.
+        ``factors``: some layers have samples by factors, which others lack; ``taped``: layers' outputs are recorded;
+        ``twice``: values are differentiated more than once.
         """
-        if dropout is not None or not self.shared:  # a mask makes samples anywhere
+        if dropout is not None or factors or not self.shared:  # masks and factors make samples anywhere
             a = a.expand(-1, max(samples, getattr(dropout, "samples", 1)), *a.shape[2:])
             samples = a.shape[1]
         if a.device != self.device:

@@ -73,6 +73,27 @@ def test_members_of_a_rank1_network_with_a_skip_are_modules_with_scaled_weights(
         torch.testing.assert_close(values[0, s], network.module_of(drawn, s)(x))
 
 
+class Branches(nn.Module):
+    """A linear layer beside a table of vectors, which has no factors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.table, self.fc = nn.Linear(2, 3), nn.Embedding(4, 3), nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(torch.cat([torch.relu(self.a(x[:, :2])), self.table(x[:, 2].long().clamp(0, 3))], -1))
+
+
+def test_members_of_a_rank1_network_may_join_layers_with_factors_and_others():
+    x, y = torch.cat([torch.randn(12, 2), torch.arange(12.0)[:, None] % 4], 1), torch.arange(12) % 3
+    fitted = fvi.fit(Branches(), (x, y), "Rank1", epochs=1, progress=False)
+    network, family, parameters = fitted.model.network, fitted.model.family, fitted.parameters
+    drawn = family.weights(network, parameters, 4, Streams([0]))
+    values = family.functions(network, parameters, 4, Streams([0]))(x[None])
+    for s in range(4):
+        torch.testing.assert_close(values[0, s], network.module_of(drawn, s)(x))
+
+
 class Attention(nn.Module):
     """The encoder of torch, from vectors to one, with its own dropout."""
 
