@@ -68,10 +68,11 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
 
 def _derivative(f: Callable[[Parameters], Tensor], at: Parameters, steps: Parameters) -> tuple[Tensor, Tensor]:
     """Return f and its derivative along steps: in forward mode, or by two backward passes where an operation of torch
-    has no forward mode (weight normalisation). Raises UnfitModule where it has neither."""
+    has no forward mode (weight normalisation), for which torch raises AssertionError where it is a vectorised
+    autograd.Function. Raises UnfitModule where it has neither."""
     try:
         value, change, *_ = torch.func.jvp(f, (at,), (steps,))
-    except NotImplementedError:
+    except (NotImplementedError, AssertionError):
         value, backward, *_ = torch.func.vjp(f, at)
         try:
             (change,) = torch.func.vjp(lambda v: backward(v)[0], torch.zeros_like(value))[1](steps)

@@ -184,6 +184,33 @@ def test_jacobians_of_operations_without_forward_mode_are_made_by_two_backward_p
     torch.testing.assert_close(values_of(module, method), expected)
 
 
+class Tanh(torch.autograd.Function):
+    """A function with a backward pass and no forward mode."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return torch.tanh(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, g):
+        (z,) = ctx.saved_tensors
+        return g * (1 - z**2)
+
+
+@pytest.mark.parametrize("method", JACOBIANS)
+def test_jacobians_of_a_function_of_the_user_with_a_backward_pass_alone_are_those_of_torch(method, monkeypatch):
+    module = Plain()
+    expected = values_of(module, method)
+    monkeypatch.setattr(Plain, "forward", lambda self, x: self.fc(Tanh.apply(x @ self.first[0])))
+    torch.testing.assert_close(values_of(module, method), expected)
+
+
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("method", JACOBIANS)
 def test_jacobians_that_torch_has_neither_way_are_said_to_be_lacking(method):
