@@ -54,7 +54,7 @@ def add_table(
     splits: int = 10,
     test: float = 0.1,
     validation: float = 0.0,
-    test_rows: Sequence[str | os.PathLike] = (),
+    test_rows: str | os.PathLike | Sequence[str | os.PathLike] = (),
     standardise: bool = True,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -94,7 +94,8 @@ def add_table(
             f"data set {name}: expected decimal '.' or ',' and a delimiter of one character, found {decimal!r} and "
             f"{delimiter!r}"
         )
-    file, rows = _absolute(path), tuple(map(_absolute, test_rows))
+    each_split = (test_rows,) if isinstance(test_rows, str | os.PathLike) else test_rows
+    file, rows = _absolute(path), tuple(map(_absolute, each_split))
     if file.suffix.lower() not in READERS:
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
     left, text = ((each,) if isinstance(each, str | int) else tuple(each) for each in (drop, categories))
