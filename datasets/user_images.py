@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from numbers import Real
 from pathlib import Path
 from typing import IO
 
@@ -50,21 +51,24 @@ def add_images(
     test: Paths,
     classes: int,
     channels_last: bool = False,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
+    mean: float | Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
     ood: Mapping[str, Paths] | None = None,
 ) -> None:
     """Add a data set of images [N, H, W], [N, C, H, W] or, if `channels_last`, [N, H, W, C], with labels 0 to classes -
     1.
 
     train, test: an .npz file with the arrays images and labels, or a pair of .npy files. Bytes enter the network as (x
-    / 255 - mean) / std, by channel; without mean and std by those of the training images. Other numbers enter as (x -
-    mean) / std, or unchanged without both. ood: images of other sources by name, each the evaluation set "ood-<name>".
-    More than 4 channels are refused where the other order of the axes would give 4 or fewer. Raises ValueError for
-    invalid options; files are read on first use, and raise BadData.
+    / 255 - mean) / std, by channel (one number: of the only one); without mean and std by those of the training images.
+    Other numbers enter as (x - mean) / std, or unchanged without both. ood: images of other sources by name, each the
+    evaluation set "ood-<name>". More than 4 channels are refused where the other order of the axes would give 4 or
+    fewer. Raises ValueError for invalid options; files are read on first use, and raise BadData.
     """
     if (mean is None) != (std is None):
         raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")
+    if not isinstance(ood, Mapping | None):
+        raise ValueError(f"data set {name}: ood: expected files by name, as {{'name': 'other.npz'}}, found {ood!r}")
+    mean, std = ((each,) if isinstance(each, Real) else each for each in (mean, std))
     for what, values, least in (("a finite mean", mean, -math.inf), ("std above 0", std, 0.0)):
         wrong = [value for value in (() if values is None else values) if not least < value < math.inf]
         if wrong:

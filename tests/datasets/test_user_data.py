@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import datasets
-from datasets import Arrays, BadData, Split, registry
+from datasets import Arrays, BadData, Pixels, Split, registry
 
 RANDOM = np.random.RandomState(0)
 X, Y = RANDOM.normal(size=(40, 3)), RANDOM.normal(size=40)
@@ -91,6 +91,10 @@ def test_test_parts_may_be_files_of_row_numbers(table, tmp_path):
     assert sorted([*rows["train"], *rows["test"]]) == list(range(datasets.describe("mine").n_train + 3))
     before = datasets.training_content("mine")
     assert set(before) == {"mine/table", "mine/test-rows-0", "mine/test-rows-1"}
+    for single in (files[0], str(files[0])):
+        registry.ENTRIES.pop("mine")
+        table(test_rows=single)
+        assert datasets.describe("mine").n_splits == 1 and datasets.load("mine").rows["test"].tolist() == [0, 1, 2]
     files[1].write_text("5 6")
     registry.ENTRIES.pop("mine")
     table(test_rows=files)
@@ -238,6 +242,15 @@ def test_means_and_deviations_belong_to_the_channels(tmp_path, channels, mean, s
 def test_means_and_deviations_are_numbers(tmp_path, wrong):
     with pytest.raises(ValueError, match="^data set pictures: expected (a finite mean|std above 0), found (nan|inf)$"):
         add_images(tmp_path, **{"mean": np.full(3, 0.5), "std": [1.0] * 3} | wrong)
+
+
+def test_one_number_is_the_mean_of_one_channel_and_other_images_need_names(tmp_path):
+    for subset in ("train", "test"):
+        np.savez(tmp_path / f"{subset}.npz", images=np.ones((6, 5, 5), np.uint8), labels=np.arange(6) % 2)
+    add_images(tmp_path, channels_last=False, mean=0.1, std=np.float64(0.3))
+    assert datasets.load("pictures").pixels == Pixels((0.1,), (0.3,))
+    with pytest.raises(ValueError, match="data set pictures: ood: expected files by name, as {'name': 'other.npz'}"):
+        add_images(tmp_path, ood=tmp_path / "other.npz")
 
 
 @pytest.mark.parametrize(("shape", "last"), [((12, 12, 3), False), ((3, 12, 12), True), ((12, 12, 1), False)])
