@@ -123,9 +123,11 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
     found = np.unique(y)
     if len(found) == 0 or found[0] < 0 or found[-1] >= n_classes or (all_occur and len(found) != n_classes):
         shown = ", ".join(str(label) for label in found[:20]) or "none"
+        from_one = len(found) > 0 and found[0] == 1 and found[-1] == n_classes
+        remedy = "subtract 1 from them" if from_one else "do labels and inputs belong together?"
         raise BadData(
             f"{where}: expected {'every label' if all_occur else 'labels'} from 0 to {n_classes - 1}, "
-            f"found {shown}; do labels and inputs belong together?"
+            f"found {shown}; {remedy}"
         )
 
 
