@@ -202,7 +202,7 @@ def choose(
         say(line)
     metrics = merged(table.asked(protocol, numbers) for table in found)
     rows = merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
-    return Selection(found, protocol, only(configs, names(methods), names(datasets), rows), metrics)
+    return Selection(found, protocol, only(configs, names(methods), names(datasets), rows, suite.catalogue), metrics)
 
 
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
@@ -257,17 +257,20 @@ def only(
     methods: Collection[str],
     datasets: Collection[str],
     rows: Mapping[str, Collection[str]] = NONE,
+    catalogue: Callable[[], Collection[str]] = tuple,
 ) -> list[RunConfig]:
     """Select the runs of these methods and data sets (none named: all). Raises UnknownName.
 
-    rows: keys of the runs of a row, by its label, which may stand in place of a method.
+    rows: keys of the runs of a row, by its label, which may stand in place of a method. catalogue: the methods that a
+    table could have too.
     """
     sets = {config["dataset"]["name"] for config in configs}
     chosen = (("method or row", methods, {*map(method_of, configs), *rows}), ("data set", datasets, sets))
     for kind, names, known in chosen:
         for name in names:
             if name not in known:
-                raise unknown(f"{kind} of this table", name, known)
+                other = names is methods and name in catalogue()
+                raise unknown(f"{kind} of this table", name, known, f"--also {name!r} adds a row for it" * other)
     keys = {key for name in methods for key in rows.get(name, ())}
     return [
         config

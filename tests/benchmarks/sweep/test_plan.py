@@ -110,6 +110,8 @@ def test_the_label_of_a_row_chooses_its_runs_alone_and_the_name_of_a_method_thos
     assert len(all_of_it) == 50 and all(config in all_of_it for config in one)
     with pytest.raises(UnknownName, match="unknown method or row of this table 'FVI, all': .*'FVI, all eigenvalues'"):
         begin.choose(table, methods="FVI, all")
+    with pytest.raises(UnknownName, match=r"of this table 'HMC': .* \(--also 'HMC' adds a row for it\)"):
+        begin.choose(table, methods="HMC")
 
 
 @pytest.mark.parametrize(
