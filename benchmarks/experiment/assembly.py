@@ -18,10 +18,10 @@ from datasets import Split
 from fvi_core import interface
 from fvi_core.data import Scale, TrainingData
 from fvi_core.methods import catalogue
-from fvi_core.networks import Parameters
+from fvi_core.networks import Parameters, made
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.registry import LIKELIHOODS, NETWORKS
+from fvi_core.registry import LIKELIHOODS
 
 
 class ChangedData(ValueError):
@@ -71,9 +71,16 @@ def load_data(runs: list[RunConfig]) -> Split:
 
 
 def build_model(parts: PartsConfig, split: Split) -> Model:
-    """Return the method's parts, built for the shape of one data set. Raises UnknownPart."""
+    """Return the method's parts, built for the shape of one data set.
+
+    Raises UnknownPart, TypeError for a part that builds no network, and ValueError for a network or likelihood that is
+    for other targets.
+    """
     likelihood = LIKELIHOODS.build(parts["likelihood"])
-    network = NETWORKS.build(parts["network"]).build(split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
+    if likelihood.has_noise != (split.task == "regression"):
+        use = "regression" if likelihood.has_noise else "classification"
+        raise ValueError(f"likelihood {likelihood.name!r} is for {use}, data set {split.name} for {split.task}")
+    network = made(parts["network"], split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     return interface.build(network, parts, parts["training"])
 
 

@@ -16,7 +16,6 @@ from benchmarks.records.config import differences, stack_key
 from benchmarks.records.hyperparameters import load_parts
 from benchmarks.shapes import RunConfig
 from datasets import Description
-from fvi_core.registry import NETWORKS
 
 if TYPE_CHECKING:
     from fvi_core.networks import Network
@@ -206,8 +205,10 @@ def _network(config: RunConfig) -> Network | None:
 @cache
 def _built(network: str, shape: tuple[int, ...], outputs: int) -> Network | None:
     load_parts()  # imports torch, which most commands do without
+    from fvi_core.networks import made
+
     try:
-        built = NETWORKS.build(json.loads(network)).build(shape, outputs)
+        built = made(json.loads(network), shape, outputs)
         return built if built.multiplications else None  # counted by a pass, which fails for other inputs
     except (ValueError, LookupError, TypeError):
         return None

@@ -33,6 +33,7 @@ from fvi_core.networks.pooling import InputMasks, Rectified, rectified, together
 from fvi_core.networks.stand_in import Body
 from fvi_core.precision import check, has_bfloat16
 from fvi_core.random import Streams
+from fvi_core.registry import NETWORKS, PartSpec
 
 
 class Apply(Protocol):
@@ -315,3 +316,21 @@ def _all(layers: Sequence) -> Iterator[Any]:
             yield from _all([each for branch in layer.branches for each in branch])
         else:
             yield layer
+
+
+def made(spec: PartSpec, input_shape: tuple[int, ...], n_outputs: int) -> Network:
+    """Build a network for inputs of a shape. Raises UnknownPart, TypeError where ``build`` of a part returns something
+    else, and ValueError where its number of outputs is another.
+    """
+    built = NETWORKS.build(spec).build(input_shape, n_outputs)
+    if not isinstance(built, Network):
+        remedy = "; return ModuleNetwork(make, example)" if isinstance(built, torch.nn.Module) else ""
+        raise TypeError(
+            f"network {spec['name']!r}: expected build() to return a Network, found {type(built).__name__}{remedy}"
+        )
+    if built.n_outputs != n_outputs:
+        raise ValueError(
+            f"network {spec['name']!r}: expected as many outputs as n_outputs of build(), here {n_outputs}, found "
+            f"{built.n_outputs}"
+        )
+    return built

@@ -1,7 +1,11 @@
 """Samplers, fits and likelihoods of one's own, from configuration to metrics: no room knows them by name."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import datasets
 from benchmarks.experiment import parameters
@@ -13,9 +17,12 @@ from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.records.predictions import RegressionPredictions
 from benchmarks.records.store import Store
+from benchmarks.sweep import similar
 from benchmarks.tables import Recipe
 from fvi_core import methods
 from fvi_core.methods import Method
+from fvi_core.networks import ModuleNetwork
+from fvi_core.registry import NETWORKS
 from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config, numbers
 from tests.benchmarks.experiment.test_resuming import assert_stops_change_nothing, sibling, stopped_often
 from tests.configs import make_config
@@ -61,6 +68,42 @@ def test_a_likelihood_brings_its_data_term_its_head_and_its_score(tmp_path):
     found = parameters.load(tmp_path, run_key(case)).parameters
     assert found["mean/head.bias"].shape == (1, 2)
     assert predictions.load(tmp_path / "artifacts" / f"{run_key(case)}.npz")["test"].samples.shape[0] == 6
+
+
+def module(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(input_shape[0], 4), nn.Tanh(), nn.Linear(4, outputs))
+
+
+UNFIT = {
+    "more outputs than classes": (
+        lambda self, shape, outputs: ModuleNetwork(lambda: module(shape, outputs + 3), torch.randn(3, *shape)),
+        "network 'unfit': expected as many outputs as n_outputs of build.., here 2, found 5",
+    ),
+    "a module": (
+        lambda self, shape, outputs: module(shape, outputs),
+        "network 'unfit': expected build.. to return a Network, found Sequential; return ModuleNetwork.make, example",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_a_network_that_does_not_fit_the_data_is_named(what, monkeypatch, tmp_path):
+    build, message = UNFIT[what]
+    monkeypatch.setattr(NETWORKS, "classes", dict(NETWORKS.classes))
+    NETWORKS.register("unfit")(dataclass(frozen=True)(type("Unfit", (), {"__doc__": "A network.", "build": build})))
+    case = config("MAP", dataset=MOONS, parts={"network": {"name": "unfit"}})
+    with pytest.raises((TypeError, ValueError), match=message):
+        execute([case], state=tmp_path)
+    assert similar._size(case) is None, "no estimate, and no error before the run"
+
+
+def test_a_likelihood_for_other_targets_is_named(tmp_path):
+    for name, dataset, found in (
+        ("categorical", CURVE, "classification, data set .* for regression"),
+        ("gaussian", MOONS, "regression, data set .* for classification"),
+    ):
+        with pytest.raises(ValueError, match=f"likelihood '{name}' is for {found}"):
+            execute([config("MAP", dataset=dataset, parts={"likelihood": {"name": name}})], state=tmp_path)
 
 
 def test_scores_of_a_likelihood_come_to_the_metrics():
