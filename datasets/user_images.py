@@ -68,14 +68,14 @@ def add_images(
         raise ValueError(f"data set {name}: expected both mean and std, or none, found one of them")
     if not isinstance(ood, Mapping | None):
         raise ValueError(f"data set {name}: ood: expected files by name, as {{'name': 'other.npz'}}, found {ood!r}")
-    mean, std = ((each,) if isinstance(each, Real) else each for each in (mean, std))
-    for what, values, least in (("a finite mean", mean, -math.inf), ("std above 0", std, 0.0)):
-        wrong = [value for value in (() if values is None else values) if not least < value < math.inf]
+    means, stds = _of_channels(mean), _of_channels(std)
+    for what, values, least in (("a finite mean", means, -math.inf), ("std above 0", stds, 0.0)):
+        wrong = [value for value in values or () if not least < value < math.inf]
         if wrong:
             raise ValueError(f"data set {name}: expected {what}, found {wrong[0]}")
     if classes < 2:
         raise ValueError(f"data set {name}: expected two classes or more, found {classes}")
-    form = Form(classes, channels_last, *(None if v is None else tuple(map(float, v)) for v in (mean, std)))
+    form = Form(classes, channels_last, means, stds)
     sources = {"train": _source(name, train), "test": _source(name, test)}
     sources |= {f"ood-{other}": _source(name, paths, labels=False) for other, paths in (ood or {}).items()}
     files = [
@@ -86,6 +86,12 @@ def add_images(
         for path in source
     ]
     registry.add(name, partial(load, name, sources, form), files=files, describe=partial(describe, name, sources, form))
+
+
+def _of_channels(values: float | Sequence[float] | None) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    return (float(values),) if isinstance(values, Real) else tuple(map(float, values))  # type: ignore[arg-type]
 
 
 def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
