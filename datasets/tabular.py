@@ -29,8 +29,14 @@ def assemble(
     """Cut x [N, D] and y [N] into subsets, standardised by the training subset's mean and standard deviation.
 
     rows: row numbers of "train", "test" and optionally "validation". classes: number of classes, 0 for regression.
-    Raises BadData for numbers that are too large or too close together to be standardised.
+    Raises BadData for other shapes, and for numbers that are too large or too close together to be standardised.
     """
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        remedy = "; give x[:, None]" if x.ndim == 1 else "; give y[:, 0]" if y.shape == (len(x), 1) else ""
+        raise BadData(
+            f"data set {name}: expected inputs [N, D] and targets [N], found {list(x.shape)} and {list(y.shape)}"
+            f"{remedy}"
+        )
     _check_sizes(f"data set {name}, inputs", x, standardise)
     if not classes:
         _check_sizes(f"data set {name}, targets", y[:, None], standardise)

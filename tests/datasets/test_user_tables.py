@@ -326,6 +326,19 @@ def test_numbers_that_cannot_be_standardised_are_refused(values, message):
         tabular.assemble("mine", "1", 0, "", x, np.zeros(3), {"train": np.arange(3), "test": np.arange(1)})
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "found"),
+    [
+        ((3, 2), (3, 1), r"\[3, 2\] and \[3, 1\]; give y\[:, 0\]"),
+        ((3,), (3,), r"\[3\] and \[3\]; give x\[:, None\]"),
+        ((3, 2), (4,), r"\[3, 2\] and \[4\]$"),
+    ],
+)
+def test_inputs_and_targets_of_other_shapes_are_named(x, y, found):
+    with pytest.raises(BadData, match=rf"^data set mine: expected inputs \[N, D\] and targets \[N\], found {found}"):
+        tabular.assemble("mine", "1", 0, "", np.ones(x), np.ones(y), {"train": np.arange(2), "test": np.arange(2, 3)})
+
+
 def test_a_table_in_an_npz_that_unpacks_into_a_huge_array_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.npy.LARGE", 2**16)
     np.savez_compressed(tmp_path / "mine.npz", x=np.zeros((20_000, 5)), y=np.zeros(20_000))
