@@ -55,9 +55,11 @@ class Targets:
         if y.is_floating_point() or y.dim() != 1:
             raise ValueError(f"labels: expected whole numbers [N], found {y.dtype} {list(y.shape)}")
         if len(y) and not 0 <= int(y.min()) <= int(y.max()) < outputs:
+            from_one = (int(y.min()), int(y.max())) == (1, outputs)
+            remedy = "subtract 1" if from_one else "points without a label (ignore_index) must be left out"
             raise ValueError(
                 f"labels: expected 0 to {outputs - 1} for {outputs} outputs, found {int(y.min())} to {int(y.max())}; "
-                "points without a label (ignore_index) must be left out"
+                f"{remedy}"
             )
         return y.long()
 

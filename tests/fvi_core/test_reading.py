@@ -43,6 +43,7 @@ def test_targets_are_what_a_user_expects_or_refused():
             Perceptron,
             labels(12).index_fill(0, torch.tensor([3]), -100),
         ),
+        "expected 0 to 2 for 3 outputs, found 1 to 3; subtract 1": (Perceptron, labels(12) + 1),
         "expected 0 to 2 for 3 outputs, found 0 to 3": (Perceptron, torch.arange(12) % 4),
         r"floating-point numbers \[N\], the module has 3 outputs": (Perceptron, labels(12) + 0.5),
         r"found torch.int64 \[12, 2\]": (Perceptron, torch.zeros(12, 2, dtype=torch.long)),
