@@ -215,6 +215,8 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
     assert training_key(found[0]) == training_key(runs("rudner2022-1", label, "fashion_mnist", "paper")[0])
     assert [each["parts"][part][key] for each in found] == expected
     assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * len(expected)
+    told = words_of(tables.get(f"rudner2022-1-{name}"), "paper")
+    assert all(f" {number:g}" in told for number in expected[1:]), "the notes name every number"
 
 
 def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_images() -> None:
