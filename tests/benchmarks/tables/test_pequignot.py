@@ -12,6 +12,7 @@ from benchmarks.records import published
 from benchmarks.records.config import run_key, training_key
 from benchmarks.tables.pequignot import LARGE, SMALL
 from benchmarks.tables.recipes import merge
+from tests.configs import words_of
 
 EXPERIMENT_1 = ("1", "2", "4")
 
@@ -68,6 +69,9 @@ def test_longer_chains_have_as_many_draws_and_stand_beside_the_same_posteriors()
     training = longer["parts"]["training"]
     assert longer["parts"]["family"]["size"] * training["samples"] == longer["evaluation"]["samples"] == 1000
     assert 50_000 <= 1000 * training["thinning"] <= 200_000
+    for each, warming in ((longer, 400), (hmc, 60)):  # rounds of as many trajectories as lie between draws
+        assert each["parts"]["training"]["warmup"] * each["parts"]["training"]["thinning"] == warming
+    assert "a warm-up of 400," in words_of(tables.get("pequignot2020-1-chains"), "paper")
     for label in ("NN-HyVI", "FuNN-HyVI"):
         for own, beside in zip(runs("4", label, "wine"), runs("4-chains", label, "wine"), strict=True):
             (against,) = beside["evaluation"]["posterior"]["against"]["HMC"]
