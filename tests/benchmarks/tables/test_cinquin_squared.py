@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import tables
 from benchmarks.records.config import run_key, training_key
+from tests.configs import words_of
 
 TABLE, SQUARED = tables.get("cinquin2024-7-own"), tables.get("cinquin2024-7-squared")
 MAIN, ROOT = tables.get("cinquin2024-7"), tables.get("cinquin2024-7-root")
@@ -92,3 +93,11 @@ def test_rows_by_gamma_differ_in_gamma_alone() -> None:
                 divergence = other["parts"]["divergence"] | {"gamma": float(row.variant)}
                 assert run["parts"] == {**other["parts"], "divergence": divergence}
     assert [float(row.variant) for row in table.rows] == [1e-15, 1e-10]
+
+
+def test_the_collapsed_bound_has_a_falling_rate_and_its_note_says_so() -> None:
+    table = tables.get("cinquin2024-7-collapsed")
+    ours, theirs = (run["parts"]["training"] for run in (table.runs("paper")[0], main_run("Sparse GP")))
+    assert [each["schedule"]["name"] for each in (ours, theirs)] == ["cosine", "constant"]
+    assert ours["optimiser"] == theirs["optimiser"] and ours["epochs"] == theirs["epochs"] == 2000
+    assert "falls on a cosine" in words_of(table, "paper")
