@@ -13,6 +13,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from benchmarks.tables.recipes import Recipe
 from benchmarks.tables.spec import Cell, Column, Row, Table
+from datasets.image_schemes import SCHEMES
 from reports.cli import DOCS, build
 from reports.marks import anchor, escaped
 from reports.page.site import write as write_site
@@ -199,3 +200,9 @@ def test_the_site_shows_settings_on_the_page_of_their_table(tmp_path: Path, monk
     section = text[text.index('<details class="settings"') :]
     rows = section[: section.index("</details>")].split("<tr>")[1:]
     assert len(rows) == 2 and "Ensemble" in rows[1] and "<td>0 to 2<td>" in rows[1]
+
+
+def test_rotated_mnist_has_its_own_normalisation() -> None:
+    pixels = SCHEMES["mnist"]["rudner2022"].pixels
+    (told,) = (each for each in of_table("rudner2022-figure-2", Suite(), load()) if "normalisation" in each.setting)
+    assert pixels is not None and f"mean {pixels.mean[0]}, deviation {pixels.std[0]}" in told.ours
