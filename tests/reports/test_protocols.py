@@ -206,3 +206,10 @@ def test_rotated_mnist_has_its_own_normalisation() -> None:
     pixels = SCHEMES["mnist"]["rudner2022"].pixels
     (told,) = (each for each in of_table("rudner2022-figure-2", Suite(), load()) if "normalisation" in each.setting)
     assert pixels is not None and f"mean {pixels.mean[0]}, deviation {pixels.std[0]}" in told.ours
+
+
+@pytest.mark.parametrize("paper", ["dirichlet2022", "cinquin2024"])
+def test_draws_of_the_two_moons_stand_beside_the_papers(paper: str) -> None:
+    lines = [line for line in of_table("toys", Suite(), load()) if line.about == paper]
+    (told,) = (line for line in lines if line.setting == "two moons: draws in prediction")
+    assert fill(told, Suite()) == "200" and told.paper.startswith(("M = 10 ", "100 "))
