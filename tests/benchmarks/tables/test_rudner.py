@@ -334,3 +334,12 @@ def test_scores_are_of_the_same_runs_beside_the_same_numbers(name: str, rows: in
         for column, other in zip(table.columns[2:], scores.columns, strict=True):
             assert other.published_key(row) == column.published_key(own[row.label])
             assert other.cell.condition == f"{column.cell.condition};score=mutual_information"
+
+
+def test_normalisation_and_prior_of_mfvi_on_cifar10_are_told() -> None:
+    """Code of 2022, fsvi/models/resnet.py: scales and shifts are points without a KL."""
+    found = parts("rudner2022-2", "MFVI", "cifar10")
+    assert "layers" not in found["family"], "all parameters are random, those of normalisation too"
+    assert has(found["prior"], name="gaussian_weights", variance=1.0)
+    told = words_of(tables.get("rudner2022-2"), "paper")
+    assert "random scales and shifts" in told and "MFVI's prior (here N(0, 1)" in told
