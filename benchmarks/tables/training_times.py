@@ -34,7 +34,7 @@ _TRAINED = tuple(replace(row, metrics=()) for row in pequignot.ROWS if row.label
 TABLES = (
     Table(
         f"{cinquin.PAPER}-9",
-        "Seconds of training on Boston, of the runs of table 1",
+        "Seconds of training on Boston at 100 context points",
         tuple(row for row in cinquin.ROWS if row.label in ("GFSVI", "TFSVI", "MFVI")),
         (Column(Cell("boston", "", SECONDS), "boston", Cell("boston", "hardware=rtx2080ti", SECONDS), digits=1),),
         _boston_recipe,

@@ -158,3 +158,12 @@ def test_readings_of_the_sparse_process_differ_in_their_inducing_points_alone(da
         family = found[0]["parts"]["family"]
         assert family["points"] == points and own["parts"]["family"]["points"] == 100
         assert found[0]["parts"] | {"family": family | {"points": 100}} == own["parts"]
+
+
+def test_table_9_times_trainings_at_100_points_and_its_title_says_so() -> None:
+    """App. D.8: "using M = 100 context points"."""
+    table, timed = tables.get("cinquin2024-1"), tables.get("cinquin2024-9")
+    for row in timed.rows:
+        own, first = (each.row_runs(row, "boston", "paper")[0] for each in (timed, table))
+        assert (training_key(own) == training_key(first)) == (row.label == "MFVI"), row.label
+    assert "at 100 context points" in timed.title and "runs of table 1" not in timed.title
