@@ -214,6 +214,7 @@ class Table:
     check_protocol = tables.Table.check_protocol
     recorded: ClassVar[dict[str, str]] = {}
     recorded_as = tables.Table.recorded_as
+    cell_runs = tables.Table.cell_runs
 
     def __init__(self, name: str, do: str = "work", n: int = 5, **training: Any) -> None:
         self.name, self.n, self.training = name, n, {"do": do, **training}
@@ -247,8 +248,8 @@ class Table:
         """The metrics of each run."""
         return {run_key(run): {"accuracy"} for run in self.runs(protocol, seeds)}
 
-    def cell_runs(self, row, column, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
-        """The runs of a cell."""
+    def row_runs(self, row, dataset: str, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
+        """The runs of a row."""
         return self.runs(protocol, seeds) if row.method else []
 
 
