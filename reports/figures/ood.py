@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from reports.figures import NothingToShow, Runs
+from reports.figures import NothingToShow, Runs, counted
 from reports.figures.catalogue import NAMES
 from reports.figures.looks import GREY, colour, line
 from reports.figures.parts import (
@@ -100,7 +100,8 @@ def pit(runs: Runs) -> Canvas:
     legend(figure, {"calibrated": Line2D([], [], color=GREY, linewidth=0.7, linestyle=":")})
     without = [label for label in runs.records if label not in curves]
     lacking = f"; no PIT values: {', '.join(without)}" if without else ""
-    return titled(figure, runs, f"{runs.about('error bars: SE')}; KS: distance, mean over runs{lacking}")
+    about = counted(runs.protocol, [len(found) for found in curves.values()], "error bars: SE")
+    return titled(figure, runs, f"{about}; KS: distance, mean over runs{lacking}")
 
 
 def distributions(runs: Runs) -> Canvas:

@@ -45,3 +45,13 @@ def test_records_without_them_are_skipped(write: Callable[..., Path], tmp_path: 
     write("MAP", "boston", {("", "rmse"): [1.0, 2.0]}, curves={"test/epistemic_entropy": {"value": [0.0]}})
     (drawn,) = draw([FIGURE], SUITE, Records(tmp_path / "results"), tmp_path / "out")
     assert drawn.skipped == "the records hold no curve test/pit (table uci, protocol paper)" and not drawn.files
+
+
+def test_only_runs_with_pit_values_are_counted(write: Callable[..., Path], tmp_path: Path) -> None:
+    curve = {"test/pit": {"edges": [0.0, 0.5, 1.0], "count": [40, 60]}}
+    write("MAP", "boston", {("", "rmse"): [1.0, 1.0]}, curves=curve)
+    write("GP", "boston", {("", "rmse"): [1.0]}, curves=curve)
+    write("GP", "boston", {("", "rmse"): [None, 1.0]}, curves={"test/epistemic_entropy": {"value": [0.0]}})
+    (drawn,) = draw([FIGURE], SUITE, Records(tmp_path / "results"), tmp_path / "out", forms=[".txt"])
+    (caption,) = drawn.files
+    assert "protocol paper, n = 1 to 2 runs; error bars: SE" in caption.read_text()
