@@ -39,7 +39,7 @@ METHODS: dict[str, tuple[str, Marker]] = {
 }
 LINES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "MAP Ensemble": ":",
-    "MFVI Ensemble": (0, (6, 1)),
+    "MFVI Ensemble": (3, (6, 1)),  # begins within a dash: in a legend the marker would cover the only gap
     "(radial) Ensemble": DASHES,
     "Dropout Ensemble": "-.",
     "Rank1 Ensemble": DASHES,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 
 from benchmarks.metrics import SetInfo, evaluate
 from benchmarks.records.predictions import ClassificationPredictions
@@ -54,6 +55,16 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
     style.plt.close("all")
 
 
+def gap_beside_marker(handle: Line2D) -> bool:
+    """Whether a legend's line has a gap that its marker, in the middle, does not cover."""
+    offset, dashes = handle._dash_pattern
+    length, half = np.ptp(handle.get_xdata()), handle.get_markersize() / 2
+    places = np.linspace(0, length, 1001)
+    ends = np.cumsum(dashes)
+    part = np.searchsorted(ends, (places + offset) % ends[-1], side="right")
+    return bool(np.any((part % 2 == 1) & (abs(places - length / 2) > half)))
+
+
 def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas]) -> None:
     canvas = drawn(SETS)
     axes = canvas.axes
@@ -69,6 +80,9 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
     colours = {line.get_label(): line.get_color() for axis in axes for line in axis.lines}
     assert all(colours[label] == colours[label.removesuffix(" Ensemble")] for label in ROWS[1:-1])
     assert "MAP Ensemble" in {text.get_text() for text in canvas.legends[0].texts}
+    legend = canvas.legends[0]
+    handles = dict(zip((text.get_text() for text in legend.texts), legend.legend_handles))
+    assert all(gap_beside_marker(handles[label]) for label in ROWS[7:-1])  # broken lines are seen to be broken
     assert canvas.get_supxlabel().endswith("\nno records: FSVI Ensemble")
     assert [axis.get_ylabel().split("\n")[0] for axis in (axes[0], axes[4])] == ["single networks", "ensembles"]
 
