@@ -18,6 +18,7 @@ import io
 import json
 import operator
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -203,10 +204,13 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module], example:
     True
     """
     with open(path, "rb") as file:
-        whole = io.BytesIO(file.read())
+        whole = file.read()
     expected = f"{path}: expected a whole file of Posterior.save"
     try:
-        held = torch.load(whole, map_location="cpu", weights_only=True)
+        with zipfile.ZipFile(io.BytesIO(whole)) as archive:  # torch does not compare the checksums of tensors
+            if (spoilt := archive.testzip()) is not None:
+                raise ValueError(f"the checksum of {spoilt} differs")
+        held = torch.load(io.BytesIO(whole), map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many types, and advises to run the code of the file
         raise ValueError(f"{expected}: it is damaged, or another file") from error
     if not isinstance(held, dict) or FORMAT not in held:
