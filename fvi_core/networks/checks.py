@@ -36,6 +36,9 @@ def refuse_kind(module: nn.Module) -> None:
         raise UnfitModule(f"{type(module).__name__} is not evaluated: give the module in it, its attribute 'module'")
     if isinstance(module, torch.jit.ScriptModule):
         raise UnfitModule("a ScriptModule cannot be changed: give the module that it was made from")
+    if compiled := [name for name, each in module.named_modules() if hasattr(each, "_orig_mod")]:
+        where = f"submodule {compiled[0]!r}" if compiled[0] else "the module"
+        raise UnfitModule(f"{where} is one of torch.compile: give the module that it was made from")
     if unknown := [name for name, value in module.named_parameters() if nn.parameter.is_lazy(value)]:
         raise UnfitModule(f"{', '.join(unknown)} have no shape yet: call the module on some inputs first")
 

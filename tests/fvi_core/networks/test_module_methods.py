@@ -132,6 +132,8 @@ def test_a_module_with_a_parameter_of_its_own_says_that_it_cannot_draw_it():
     [
         (nn.DataParallel, "DataParallel is not evaluated: give the module in it, its attribute 'module'"),
         (torch.jit.script, "a ScriptModule cannot be changed: give the module that it was made from"),
+        (torch.compile, "the module is one of torch.compile: give the module that it was made from"),
+        (lambda module: nn.Sequential(torch.compile(module[0]), module[2]), "submodule '0' is one of torch.compile"),
     ],
 )
 def test_a_module_that_stands_for_another_one_says_which_to_give(wrapped, message):
