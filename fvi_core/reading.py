@@ -139,7 +139,9 @@ def training_data(
 
     def context(name: str, pool: Any) -> Tensor:
         place = f"contexts: {name!r}"
-        return same(place, inputs(pool, place))
+        if not len(found := same(place, inputs(pool, place))):
+            raise ValueError(f"{place}: expected inputs, found none")
+        return found
 
     own, labels = pair("data", x, y)
     held = None if validation is None else [pair("validation", *read(validation))]
@@ -219,8 +221,12 @@ class Unheld:
 
 
 def array(values: Any) -> Any:
-    """Return the values of a frame or a column of pandas or Polars as an array; other values as they are."""
-    return np.array(values) if hasattr(values, "to_numpy") else values
+    """Return the values of a frame or a column of pandas or Polars as an array; other values as they are. Arrays read
+    backwards or with another processor's order of bytes, which torch does not take, are copied."""
+    found = np.array(values) if hasattr(values, "to_numpy") else values
+    if isinstance(found, np.ndarray) and (not found.dtype.isnative or min(found.strides, default=0) < 0):
+        found = found.astype(found.dtype.newbyteorder("="), order="C")
+    return found
 
 
 def inputs(x: Any, place: str = "x") -> Tensor:

@@ -194,3 +194,11 @@ def test_frames_and_their_columns_are_arrays():
     series = pd.Series(y.flatten().numpy(), index=index)
     found = fvi.fit(line_net, (pd.DataFrame(x.numpy()), series), "MAP", **QUICK)
     assert found.score(x, series) == fvi.fit(line_net, (x, y), "MAP", **QUICK).score(x, y)
+
+
+def test_arrays_that_torch_does_not_take_are_copied():
+    x, y = table(12).numpy(), labels(12).numpy()
+    plain = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
+    for change in (lambda a: a[::-1].copy()[::-1], lambda a: a.astype(a.dtype.newbyteorder(">"))):
+        found = fvi.fit(Perceptron, (change(x), change(y)), "MAP", **QUICK)
+        assert found.loss == plain.loss and found.score(change(x), change(y)) == plain.score(x, y)

@@ -63,6 +63,7 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (ValueError, {"weight": {"factor": "0.1"}}, "factor: expected float, found '0.1'"),
         (ValueError, {"contexts": {"mine": table(3)}}, "draws from .., found .'mine'.: say context="),
         (ValueError, {**MINE, "contexts": {"mine": table(3)[:, :2]}}, "'mine': expected inputs .N, 4., found .3, 2."),
+        (ValueError, {**MINE, "contexts": {"mine": table(3)[:0]}}, "contexts: 'mine': expected inputs, found none"),
         (ValueError, {"validation": (table(3)[:, :2], labels(3))}, "validation: expected inputs .N, 4., found .3, 2."),
         (
             NotSupported,
