@@ -168,7 +168,8 @@ def fit(
         raise ValueError(f"contexts: the context draws from {sorted(pools)}, found {sorted(contexts)}: say {form}")
     device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
     about = targets, network.n_outputs
-    held = training_data(x, y if survey is None else y[: len(x)], *about, device, dtype, validation, contexts)
+    with drawn_from(seed_from("validation", seed)):
+        held = training_data(x, y if survey is None else y[: len(x)], *about, device, dtype, validation, contexts)
     if survey is not None:
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)

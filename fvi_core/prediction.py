@@ -20,7 +20,7 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Targets, array, inputs, read, training_data
+from fvi_core.reading import Data, Targets, array, drawn_from, inputs, read, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.telling import messages
@@ -252,7 +252,8 @@ class Posterior:
         torch.Size([40, 2])
         """
         spec, outputs = {"name": fit, **options}, self.network.n_outputs
-        held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
+        with drawn_from(seed_from("reading", self.config["seed"])):  # as loaders that augment draw
+            held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
         streams = self._streams("fit", self.config["seed"])
         with messages(fit):
             model, parameters = self.model.refitted(FITS.build(spec), self.parameters, held, streams)

@@ -102,6 +102,16 @@ def test_a_loader_with_augmentation_is_read_anew_at_each_epoch():
     assert torch.equal(*made)
 
 
+def test_loaders_of_validation_and_of_a_fit_after_training_draw_by_the_seed():
+    loader = DataLoader(Augmented(), batch_size=5)
+    made = [fvi.fit(Perceptron, (table(12), labels(12)), "MAP (temperature)", validation=loader, **QUICK) for _ in "ab"]
+    assert torch.equal(*(each.predict(table(5)).values for each in made))
+    plain = fvi.fit(Perceptron, (table(12), labels(12)), "MAP", **QUICK)
+    state = torch.get_rng_state()
+    assert torch.equal(*(plain.after("laplace", loader).predict(table(5)).values for _ in "ab"))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_a_stream_trains_as_data_in_memory_do():
     x, y = line()
     loader = DataLoader(TensorDataset(x, y), batch_size=40)
