@@ -36,11 +36,12 @@ from fvi_core.networks import ModuleNetwork, Network, UnfitModule
 from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Survey, Targets, changes, drawn_from, inputs, read, streamed, training_data
+from fvi_core.reading import Data, Survey, changes, drawn_from, inputs, read, streamed, training_data
 from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
+from fvi_core.targets import Targets
 
 KINDS = ("family", "divergence", "prior", "context", "fit")
 INSTEAD = {

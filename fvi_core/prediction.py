@@ -20,9 +20,10 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Targets, array, drawn_from, inputs, read, training_data
+from fvi_core.reading import Data, array, drawn_from, inputs, read, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
+from fvi_core.targets import Targets
 from fvi_core.telling import messages
 
 FORMAT, VERSION = "fvi_core posterior", 1
