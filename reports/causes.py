@@ -6,8 +6,7 @@ told a number half of the way back to ours: some columns of published numbers ar
 apart, not to tell a difference from none. It must go half of the way from our number to the published one, or more: a
 number that a test just tells from the published one agrees after any small change, or with a larger error. With the
 cause fewer of the row's cells in the table must differ: a setting that repairs one cell and spoils another explains
-nothing. Causes that are only supposed are in the tables' notes, and count
-nowhere.
+nothing. Causes that are only supposed are in the tables' notes, and count nowhere.
 """
 
 from __future__ import annotations
