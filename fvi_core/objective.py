@@ -136,6 +136,11 @@ class Model:
             return {**buffers_of(family), **self.family.weights(self.network, family, samples, streams)}
         return self.fit.weights(self.network, family, own, samples, streams)
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether training takes the expected log-likelihood in closed form, which is that of ``log_prob``."""
+        return self.likelihood.has_closed_form and self.likelihood.is_pointwise and self.family.closed_form
+
     def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return mean and variance ``[R, N, Q]`` of the functions in closed form, if useful, else None."""
         if not self.likelihood.has_closed_form:
@@ -247,9 +252,8 @@ class Model:
             return context
 
         functions = values = marginals = None
-        # the closed form is that of log_prob
-        if self.likelihood.has_closed_form and self.likelihood.is_pointwise and self.family.closed_form:
-            # has_closed_form families have marginals
+        if self.closed_form:
+            # closed_form families have marginals
             marginals = cast(tuple[Tensor, Tensor], self.family.marginals(network, parameters, x))
             log_likelihood = self._closed_form_term(likelihood_parameters, marginals, y)
         elif not self.likelihood.by_draws:

@@ -165,8 +165,7 @@ class Trainer(Stack):
         told, weight = list(trained.warnings), self.model.weight
         if self.precision != self.training.precision:
             told.append(precision.instead(self.training_data.x.device.type))
-        closed = self.model.likelihood.has_closed_form and self.model.family.closed_form
-        if weight.alpha and self.training.samples == 1 and not closed:
+        if weight.alpha and self.training.samples == 1 and not self.model.closed_form:
             told.append(f"weight: alpha {weight.alpha} has no effect with one draw in training (samples 1)")
         return replace(trained, warnings=told)
 
