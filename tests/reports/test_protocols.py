@@ -213,3 +213,8 @@ def test_draws_of_the_two_moons_stand_beside_the_papers(paper: str) -> None:
     lines = [line for line in of_table("toys", Suite(), load()) if line.about == paper]
     (told,) = (line for line in lines if line.setting == "two moons: draws in prediction")
     assert fill(told, Suite()) == "200" and told.paper.startswith(("M = 10 ", "100 "))
+
+
+def test_the_number_of_chains_is_said_to_be_the_codes_and_not_the_papers() -> None:
+    (told,) = (each for each in of_table("pequignot2020-1", Suite(), load()) if each.setting == "chains of HMC")
+    assert "one chain" in told.code and "one chain" not in told.paper
