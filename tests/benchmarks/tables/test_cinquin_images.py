@@ -4,9 +4,11 @@ author's next paper (files experiments_classification, FVI training and objectiv
 from __future__ import annotations
 
 import pytest
+import torch
 
 from benchmarks import tables
 from benchmarks.tables import cinquin_images
+from fvi_core.data import milios_targets
 
 TABLES = [tables.get(f"cinquin2024-{name}") for name in ("2", "8", "figure-13")]
 
@@ -76,3 +78,11 @@ def test_figure_13_turns_images_by_multiples_of_20_degrees() -> None:
     assert cinquin_images.ANGLES == (0, 20, 40, 60, 80, 100, 120, 140, 160, 180)
     conditions = {column.cell.condition for column in TABLES[2].columns}
     assert conditions == {f"shift=rotation;angle={angle}" for angle in cinquin_images.ANGLES}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_alpha_eps_is_not_called_the_noise_of_the_labels(table) -> None:
+    noise = milios_targets(torch.tensor([[0]]), 2, parts("GFSVI (KMNIST)")["prior"]["alpha_eps"])[1]
+    assert noise.min() > 0.5
+    told = " ".join(" ".join((note.text, *note.more)) for note in table.notes_on("paper"))
+    assert "with alpha_eps 0.01" in told and "noise 0.01 (Milios" not in told
