@@ -218,3 +218,15 @@ def test_draws_of_the_two_moons_stand_beside_the_papers(paper: str) -> None:
 def test_the_number_of_chains_is_said_to_be_the_codes_and_not_the_papers() -> None:
     (told,) = (each for each in of_table("pequignot2020-1", Suite(), load()) if each.setting == "chains of HMC")
     assert "one chain" in told.code and "one chain" not in told.paper
+
+
+def told_of(table: str, row: str) -> dict[str, str]:
+    lines = of_table(table, Suite(), load())
+    return {line.setting: fill(line, Suite(), (table,)) for line in lines if not line.rows or row in line.rows}
+
+
+def test_what_the_score_of_fvi_has_apart_from_the_later_code_is_told() -> None:
+    for table in ("cinquin2024-2", "cinquin2024-7", "cinquin2024-8"):
+        notes = " ".join(" ".join((note.text, *note.more)) for note in Suite().table(table).notes_on("paper"))
+        assert "up to 99 %" in notes and "that code: all" in notes, table
+    assert "share of 0.99" in told_of("cinquin2024-7", "FVI")["divergence"]
