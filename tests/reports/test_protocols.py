@@ -230,3 +230,22 @@ def test_what_the_score_of_fvi_has_apart_from_the_later_code_is_told() -> None:
         notes = " ".join(" ".join((note.text, *note.more)) for note in Suite().table(table).notes_on("paper"))
         assert "up to 99 %" in notes and "that code: all" in notes, table
     assert "share of 0.99" in told_of("cinquin2024-7", "FVI")["divergence"]
+
+
+@pytest.mark.parametrize("method", ["GFSVI", "FVI", "TFSVI"])
+def test_a_method_has_its_settings_told_for_every_kind_of_points(method: str) -> None:
+    rows = [f"{method} ({kind})" for kind in ("random", "random pixel", "KMNIST")]
+    told = [
+        {each for each in told_of("cinquin2024-8", row) if "points" not in each} - {"KMNIST images"} for row in rows
+    ]
+    assert told[0] == told[1] == told[2]
+
+
+@pytest.mark.parametrize("table", ["cinquin2024-1", "cinquin2024-2", "cinquin2024-3", "cinquin2024-7", "cinquin2024-8"])
+def test_start_and_jitter_of_a_posterior_over_weights_are_told(table: str) -> None:
+    for row in Suite().table(table).rows:
+        told = " ".join(told_of(table, row.label).values())
+        method = row.label.partition(" ")[0]
+        if method in ("GFSVI", "TFSVI", "MFVI", "FVI"):
+            assert "log-variance" in told, f"{table}, {row.label}: where its log-variances start"
+        assert method != "TFSVI" or "1e-6 on both diagonals" in told, f"{table}, {row.label}: its jitter"
