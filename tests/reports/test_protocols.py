@@ -249,3 +249,9 @@ def test_start_and_jitter_of_a_posterior_over_weights_are_told(table: str) -> No
         if method in ("GFSVI", "TFSVI", "MFVI", "FVI"):
             assert "log-variance" in told, f"{table}, {row.label}: where its log-variances start"
         assert method != "TFSVI" or "1e-6 on both diagonals" in told, f"{table}, {row.label}: its jitter"
+
+
+@pytest.mark.parametrize("row", ["Rank1", "Rank1 fVI"])
+def test_how_often_factors_are_drawn_is_told(row: str) -> None:
+    told = told_of("dirichlet2022-11", row)
+    assert told["draws of the factors in training"] == "one for each member and batch"
