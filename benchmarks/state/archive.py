@@ -32,7 +32,8 @@ ENDING = ".zip"
 LINE = re.compile(
     rf"([0-9a-f]{{64}})  ({kept.PREDICTIONS}/[0-9a-f]{{16}}-[0-9a-f]{{8}}\.npz|{kept.PARAMETERS}/[0-9a-f]{{16}}\.npz)"
 )
-ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://[^#]+)(?:#sha256=([0-9a-f]{64}))?")
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^#]+)(?:#(.*))?")
+BEHIND = re.compile(r"sha256=([0-9a-f]{64})", re.IGNORECASE)
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can hold
 CHUNK = 2**20
 AGAIN = "fetch or copy it again, or have it packed again"
@@ -215,13 +216,16 @@ def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, write: Callable[[byte
         raise ArchiveError(f"expected the SHA-256 {digest[:12]}... of {DIGESTS}, found {copied.hexdigest()[:12]}...")
 
 
-def _downloaded(url: str, digest: str | None, say: Callable[[str], None]) -> Path:
-    """Return the archive of an address, in the cache. Raises ArchiveError."""
-    if digest is None:
+def _downloaded(url: str, behind: str | None, say: Callable[[str], None]) -> Path:
+    """Return the archive of an address, in the cache; behind: what follows its "#". Raises ArchiveError."""
+    told = BEHIND.fullmatch(behind or "")
+    if told is None:
+        found = repr(behind[:100]) if behind else "none"
         raise ArchiveError(
-            f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found none: `artifacts pack` "
-            "prints it"
+            f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found {found}: "
+            "`artifacts pack` prints it"
         )
+    digest = told[1].lower()
     there = cache_folder() / "artifacts" / f"{digest[:16]}{ENDING}"
     if there.exists() and sha256(there) == digest:
         return there

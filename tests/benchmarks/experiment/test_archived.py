@@ -276,7 +276,12 @@ def test_an_address_is_fetched_once_and_only_with_its_checksum(clone, made, serv
     store, state, archive = clone
     said: list[str] = []
     address = f"{served}#sha256={sha256(archive)}"
-    for wrong, message in ((served, "expected its SHA-256"), (f"{served}#sha256={'0' * 64}", "could not be fetched")):
+    for wrong, message in (
+        (served, "expected its SHA-256"),
+        (address[:-1], "expected its SHA-256"),
+        (f"{served}#{sha256(archive)}", "expected its SHA-256"),
+        (f"{served}#sha256={'0' * 64}", "could not be fetched"),
+    ):
         (problem,) = fetch(store, state, [wrong], say=said.append).problems
         assert message in problem and not taken(state) and not taken(tmp_path / "cache")
     assert fetch(store, state, [address], say=said.append).taken == 4
