@@ -23,7 +23,7 @@ from fvi_core.random import Streams, seed_from
 from fvi_core.reading import Data, array, drawn_from, inputs, read, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
-from fvi_core.targets import Targets
+from fvi_core.targets import Targets, numbers_of
 from fvi_core.telling import messages
 
 FORMAT, VERSION = "fvi_core posterior", 1
@@ -187,7 +187,7 @@ class Posterior:
         # float32 is coarse where targets are many of their deviations away from 0, such as times in seconds.
         found = self._predict(x, samples, 0, torch.float64)
         if found.noise_std is not None:
-            targets = torch.as_tensor(y).reshape(found.mean.shape).double().numpy()
+            targets = numbers_of(y).reshape(found.mean.shape).double().numpy()
             mean, values, noise = (each.numpy() for each in (found.mean, found.values, found.noise_std))
             if found.moments is not None:
                 log = regression.log_normal(targets, mean, found.moments[1].numpy() + noise**2)

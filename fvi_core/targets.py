@@ -137,9 +137,10 @@ def _texts(y: Iterable[Any]) -> list[str]:
 
 
 def numbers_of(y: Any) -> Tensor:
-    """Return targets as a tensor, whole ones of any type as int64. Raises ValueError for others."""
+    """Return targets as a tensor on the CPU without a gradient, whole ones of any type as int64. Raises ValueError for
+    others."""
     try:
-        found = torch.as_tensor(y)
+        found = torch.as_tensor(y).detach().cpu()
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"targets: expected numbers, or labels of text, found {type(y).__name__} ({error})") from error
     return found if found.is_floating_point() else found.long()

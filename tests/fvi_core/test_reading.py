@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.data import (
     DataLoader,
     Dataset,
@@ -17,6 +18,7 @@ from torch.utils.data import (
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
 from fvi_core.reading import Survey
+from fvi_core.targets import numbers_of
 from tests.fvi_core.networks.modules import Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
 
@@ -212,3 +214,11 @@ def test_arrays_that_torch_does_not_take_are_copied():
     for change in (lambda a: a[::-1].copy()[::-1], lambda a: a.astype(a.dtype.newbyteorder(">"))):
         found = fvi.fit(Perceptron, (change(x), change(y)), "MAP", **QUICK)
         assert found.loss == plain.loss and found.score(change(x), change(y)) == plain.score(x, y)
+
+
+def test_targets_with_a_gradient_or_on_a_device_are_read_as_others():
+    x, y = line(12)
+    plain = fvi.fit(regressor(), (x, y), "MAP", **QUICK)
+    assert plain.score(x, y.clone().requires_grad_()) == plain.score(x, y)
+    with FakeTensorMode():
+        assert numbers_of(torch.zeros(4, device="cuda")).device == torch.device("cpu")
