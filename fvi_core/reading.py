@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
@@ -22,6 +23,8 @@ Data = Any
 """A pair (x, y), a Dataset of such pairs, or a DataLoader or another iterable of batches (x, y)."""
 READ = 256
 """Points of a Dataset read together."""
+COMPARED = 32
+"""Points of a loader read twice: if it flips each with probability 1/2, it seems unchanging once in 2^32 readings."""
 
 
 def training_data(
@@ -193,8 +196,13 @@ def changes(data: Data) -> bool:
     if _indices(data) is None:
         return True
     with torch.random.fork_rng(devices=[]):
-        first, second = (_pair(next(iter(in_order(data))))[0] for _ in range(2))
-    return not torch.equal(first, second)
+        first, second = (list(islice(_inputs_of(in_order(data)), COMPARED)) for _ in range(2))
+    return not all(map(torch.equal, first, second))
+
+
+def _inputs_of(batches: Iterable[Any]) -> Iterator[Tensor]:
+    """Inputs of batches, one by one."""
+    return chain.from_iterable(_pair(batch)[0] for batch in batches)
 
 
 @dataclass(frozen=True)

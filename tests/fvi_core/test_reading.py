@@ -17,7 +17,7 @@ from torch.utils.data import (
 
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
-from fvi_core.reading import Survey
+from fvi_core.reading import Survey, changes
 from fvi_core.targets import numbers_of
 from tests.fvi_core.networks.modules import Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
@@ -102,6 +102,17 @@ def test_a_loader_with_augmentation_is_read_anew_at_each_epoch():
         assert len(torch.unique(last, dim=0)) == 36
         made.append(posterior.predict(table(5)).values)
     assert torch.equal(*made)
+
+
+def test_an_augmentation_that_leaves_half_of_the_points_alone_is_seen_in_small_batches():
+    class Flipped(Augmented):
+        def __getitem__(self, i: int):
+            return self.x[i].flip(0) if torch.rand(()) < 0.5 else self.x[i], int(self.y[i])
+
+    for seed in range(20):
+        torch.manual_seed(seed)
+        assert changes(DataLoader(Flipped(), batch_size=1, shuffle=True))
+    assert not changes(DataLoader(TensorDataset(table(4), labels(4)), shuffle=True))
 
 
 def test_loaders_of_validation_and_of_a_fit_after_training_draw_by_the_seed():
