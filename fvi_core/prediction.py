@@ -20,7 +20,7 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, array, drawn_from, inputs, read, training_data
+from fvi_core.reading import Data, drawn_from, given_targets, inputs, read, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.targets import Targets, numbers_of
@@ -180,7 +180,7 @@ class Posterior:
         >>> sorted(posterior.score(x, y))
         ['accuracy', 'brier', 'ece', 'nll']
         """
-        x, y = read(x) if y is None else (x, array(y))
+        x, y = read(x) if y is None else (x, given_targets(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
         encoded = self.targets.encode(y, self.network.n_outputs)  # refuses what training refuses

@@ -143,24 +143,39 @@ def array(values: Any) -> Any:
     return found
 
 
+def given_targets(y: Any) -> Any:
+    """Return targets as `array` does, one column of text ``[N, 1]`` as ``[N]``."""
+    found = array(y)
+    column = isinstance(found, np.ndarray) and found.dtype.kind in "OSU" and found.shape[1:] == (1,)
+    return found[:, 0] if column else found
+
+
 def inputs(x: Any, place: str = "x") -> Tensor:
     """Return inputs as a tensor, mixed columns of numbers in float64; place: their name in messages.
 
-    Raises TypeError for text and for no numbers, ValueError for NaN and infinity.
+    Raises TypeError for text and for no numbers, ValueError for NaN, missing values and infinity.
     """
+    if hasattr(x, "toarray") or (isinstance(x, Tensor) and x.layout != torch.strided):
+        raise TypeError(
+            f"{place}: expected a dense array, found a sparse {type(x).__name__}; give x.toarray(), of a tensor "
+            "x.to_dense()"
+        )
     found = array(x)
+    if getattr(found, "dtype", None) == np.object_ and hasattr(x, "isna"):  # pandas.NA is no number
+        found = np.where(x.isna(), np.nan, found)
     try:
         tensor = torch.as_tensor(found.astype(np.float64) if getattr(found, "dtype", None) == np.object_ else found)
     except (RuntimeError, TypeError, ValueError) as error:
-        text = hasattr(found, "dtype")
-        remedy = "encode text, as pandas.get_dummies does" if text else "predict each batch of a loader by itself"
+        remedy = "predict each batch of a loader by itself" if place == "x" else "give one tensor for each input"
+        if hasattr(found, "dtype"):
+            remedy = "encode text, as pandas.get_dummies does, and dates"
         raise TypeError(f"{place}: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
     check_finite(tensor, f"{place}: expected finite inputs", getattr(x, "columns", None))
     return tensor
 
 
 def _held(values: Any) -> bool:
-    return torch.is_tensor(values) or hasattr(values, "__array__")
+    return torch.is_tensor(values) or hasattr(values, "__array__") or hasattr(values, "toarray")
 
 
 def in_order(data: Data) -> Iterable[Any]:
@@ -249,10 +264,9 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
             loader = isinstance(batch, Mapping)
             remedy = "; give the DataLoader a collate_fn that returns (x, y)" if loader else ""
             raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
-        raise TypeError(
-            f"data: expected batches (x, y), found {len(batch)} of them; weights of points are not supported"
-        )
-    x, y = inputs(batch[0], "data"), array(batch[1])
+        weights = "; weights of points are not supported" if len(batch) > 2 else ""
+        raise TypeError(f"data: expected batches (x, y), found {len(batch)} of them{weights}")
+    x, y = inputs(batch[0], "data"), given_targets(batch[1])
     several = isinstance(y, list | tuple) or (isinstance(y, Tensor | np.ndarray) and y.ndim > 0)
     if not several or len(y) != len(x):
         found = len(y) if several else type(y).__name__

@@ -66,6 +66,8 @@ class Targets:
                 )
             return cls(True, classes, count=count)
         held = _tensor(y, None)
+        if held.is_floating_point():  # labels too, where some are missing
+            check_finite(held.reshape(len(held), -1), "targets: expected finite numbers")
         regression = held.is_floating_point() if likelihood is None else likelihood.has_noise
         found = 0 if not len(held) else held[:1].numel() if regression else int(held.max()) + 1
         count = _other_count(found, outputs, likelihood)
@@ -95,7 +97,6 @@ class Targets:
                 f"{held.dtype}"
             )
         rows = held.reshape(len(held), -1).double()
-        check_finite(rows, "targets: expected finite numbers")
         if not standardise:
             return cls(False, None, (0.0,) * rows.shape[1], (1.0,) * rows.shape[1], count)
         std = rows.std(0, correction=0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -188,12 +189,22 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
     [
         ([(table(4), labels(4), torch.ones(4))], TypeError, "found 3 of them; weights of points are not supported"),
         (([[0.1, 0.2], [0.3, 0.4]], [0, 1]), TypeError, "x as a tensor or an array, found a list: give torch.tensor"),
+        (DataLoader(TensorDataset(table(4))), TypeError, "found 1 of them$"),
+        ([([table(4), table(4)], labels(4))], TypeError, "found list; give one tensor for each input"),
         ([{"x": table(4)}], TypeError, "batches .x, y., found dict; give the DataLoader a collate_fn"),
         (
             (pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}), [0, 1]),
             TypeError,
-            "found DataFrame; encode text, as pandas.get_dummies does .could not",
+            "found DataFrame; encode text, as pandas.get_dummies does, and dates .could not",
         ),
+        (
+            (pd.DataFrame({"a": [1.0, 2.0], "b": [None, 1.0]}, dtype="Float64"), [0, 1]),
+            ValueError,
+            "finite inputs, found NaN or infinity in 1 of 2, the first in row 0, column 'b'",
+        ),
+        ((table(4).to_sparse(), labels(4)), TypeError, "found a sparse Tensor; give x.toarray.., of a tensor x.to_d"),
+        ((scipy.sparse.csr_matrix(table(4)), labels(4)), TypeError, "found a sparse csr_matrix; give x.toarray"),
+        ((table(4), pd.Series([0, 1, None, 2])), ValueError, "in 1 of 4, the first in row 2; leave"),
         ((table(4), labels(3)), ValueError, "a target for each of 4 inputs, found 3$"),
         ((table(4) * torch.nan, labels(4)), ValueError, "in 4 of 4, the first in row 0, column 0; leave"),
         (DataLoader(TensorDataset(table(4), labels(4)), batch_size=8, drop_last=True), ValueError, "leave drop_last"),
@@ -209,7 +220,7 @@ def test_frames_and_their_columns_are_arrays():
     frame = pd.DataFrame({"a": [0.5, 1.0, -2.0, 3.0], "b": [True, False, True, False], "c": 1, "d": 0.5}, index=index)
     x, words = frame.to_numpy(float), pd.Series(["no", "yes", "no", "maybe"], index=index)
     plain = fvi.fit(net, (x, list(words)), "MAP", **QUICK)
-    for y in (words, words.values):
+    for y in (words, words.values, words.to_frame()):
         found = fvi.fit(net, (frame, y), "MAP", **QUICK)
         assert found.loss == plain.loss and found.score(frame, y) == plain.score(x, list(words))
         assert torch.equal(found.predict(frame).values, plain.predict(x).values)
