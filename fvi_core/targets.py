@@ -46,6 +46,8 @@ class Targets:
         if len(y) and not 0 <= int(y.min()) <= int(y.max()) < outputs:
             from_one = (int(y.min()), int(y.max())) == (1, outputs)
             remedy = "subtract 1" if from_one else "points without a label (ignore_index) must be left out"
+            if y.unique().tolist() == [-1, 1]:
+                remedy = "give (y + 1) // 2 for two classes"
             raise ValueError(
                 f"labels: expected 0 to {outputs - 1} for {outputs} outputs, found {int(y.min())} to {int(y.max())}; "
                 f"{remedy}"

@@ -216,6 +216,8 @@ def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) ->
             raise PredictionsError("variance: expected no negative values and no NaN, found some")
         mean, variance = values, _within("variance", variance)
         values = values + np.sqrt(variance) * np.random.RandomState(0).standard_normal((DRAWS, *values.shape))
+    elif f"{asked.name}/variance" in answer:
+        raise PredictionsError("variance: expected it beside a mean alone, found it beside samples: leave one out")
     _shape("samples", values, (None, points, *target), "[samples, points]")
     if asked.y is not None:
         _fits(form, values, asked.y, split)

@@ -129,7 +129,7 @@ def _asked(table: Table, protocol: str, answer: Answer) -> RunConfig:
             raise Refused(f"{file}: expected the array {name!r}, as in the file of `benchmarks sets {table.name}`")
     dataset, split = answer.word("dataset"), answer.whole("split")
     if dataset not in table.datasets:
-        raise unknown(f"data set of table {table.name}", dataset, table.datasets)
+        raise Refused(f"{file}: {unknown(f'data set of table {table.name}', dataset, table.datasets)}")
     every = template(table, dataset, protocol)
     asked = [one for one in every if one["dataset"]["split"] == split]
     seed = answer.whole("seed") if "seed" in answer else (asked[0]["seed"] if asked else 0)

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.data import (
+    BatchSampler,
     DataLoader,
     Dataset,
     IterableDataset,
@@ -47,6 +48,7 @@ def test_targets_are_what_a_user_expects_or_refused():
             labels(12).index_fill(0, torch.tensor([3]), -100),
         ),
         "expected 0 to 2 for 3 outputs, found 1 to 3; subtract 1": (Perceptron, labels(12) + 1),
+        "expected 0 to 2 for 3 outputs, found -1 to 1; give .y . 1. // 2": (Perceptron, 2 * (labels(12) % 2) - 1),
         "expected 0 to 2 for 3 outputs, found 0 to 3": (Perceptron, torch.arange(12) % 4),
         r"floating-point numbers \[N\], the module has 3 outputs": (Perceptron, labels(12) + 0.5),
         r"found torch.int64 \[12, 2\]": (Perceptron, torch.zeros(12, 2, dtype=torch.long)),
@@ -75,8 +77,10 @@ def test_a_loader_is_read_in_the_order_of_its_data_set():
         )
     ]
     assert all(torch.equal(made[0], each) for each in made[1:])
-    own = fvi.fit(Perceptron, DataLoader(data, batch_size=4), "MAP", **QUICK)
-    assert own.config["training"]["batch_size"] == 4
+    sampler = BatchSampler(SubsetRandomSampler(range(13)), 4, drop_last=True)
+    for loader in (DataLoader(data, batch_size=4), DataLoader(data, batch_sampler=sampler)):
+        own = fvi.fit(Perceptron, loader, "MAP", **QUICK)
+        assert own.config["training"]["batch_size"] == 4
 
 
 class Augmented(Dataset):

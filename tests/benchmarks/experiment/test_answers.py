@@ -220,6 +220,7 @@ def test_noise_and_variance_at_the_ends_of_what_numbers_hold(tmp_path):
     for arrays, message in (
         ({"samples": np.zeros((S, N)), "noise_std": 1e-200}, "noise_std: expected positive values from 1e-100 to 1e"),
         ({"mean": Y, "variance": np.full(N, 1e-9), "noise_std": 0.0}, "noise_std: expected positive values"),
+        ({"samples": np.zeros((S, N)), "variance": np.ones(N), "noise_std": 1.0}, "found it beside samples: leave one"),
         ({"samples": np.zeros((S, N)), "noise_std": np.nan}, "noise_std: expected positive values .* found nan"),
         ({"samples": np.zeros((S, N)), "noise_std": "a"}, "noise_std: expected numbers, found 'a'"),
         ({"mean": Y, "variance": np.full(N, 1e200), "noise_std": 1.0}, "variance: expected finite numbers up to 1e"),

@@ -154,6 +154,7 @@ FAULTS = {
     "expected the fingerprint": lambda a: a.__setitem__("test/fingerprint", "0" * 64),
     "nothing is known of 'tset/logits'": lambda a: a.__setitem__("tset/logits", a["test/logits"]),
     "expected the array 'split'": lambda a: a.pop("split"),
+    "unknown data set of table digits 'Digits'": lambda a: a.__setitem__("dataset", "Digits"),
     "split 0, seed 77": lambda a: a.__setitem__("seed", 77),
     "set 'ood-photos': expected 3 samples": lambda a: a.__setitem__("ood-photos/logits", a["ood-photos/logits"][:1]),
     "expected numbers": lambda a: a.__setitem__("test/logits", np.array(["a"])),
