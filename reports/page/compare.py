@@ -10,6 +10,7 @@ from benchmarks.records.store import COSTS
 from benchmarks.tables.spec import UNREDUCED
 from reports.labels import direction
 from reports.page.book import Book, Sheet
+from reports.page.details import sort_key
 from reports.page.methods import Methods
 
 KINDS = {  # the first that fits a metric's name
@@ -68,10 +69,13 @@ def _column(sheet: Sheet, j: int, seen: dict[Any, int], listed: set[tuple[int, .
         if result.cells[i][j].row.method == result.cells[k][j].row.method or both in listed:
             continue
         listed.add(both)
-        found = tests.get((i, k))
-        better = (1 if sign * found.paired.gap > 0 else -1) * found.apart if found else 0
-        pairs.append([i, k, better, float(f"{found.paired.p:.2g}"), found.paired.n] if found else [i, k])
+        test = tests.get((i, k))
+        better = (1 if sign * test.paired.gap > 0 else -1) * test.apart if test else 0
+        pairs.append([i, k, better, float(f"{test.paired.p:.2g}"), test.paired.n] if test else [i, k])
     texts = sheet.columns[j]
     about = {"place": j, "dataset": column.cell.dataset, "label": texts.label, "metric": texts.title}
-    values = {i: str(texts.rows[i]["value"]) for i in sorted({i for pair in pairs for i in pair[:2]})}
-    return {**about, "kind": kind(column.cell.metric), "values": values, "pairs": pairs} if pairs else None
+    shown = sorted({i for pair in pairs for i in pair[:2]})
+    values = {i: str(texts.rows[i]["value"]) for i in shown}
+    orders = {i: sort_key(result.cells[i][j]) for i in shown}
+    found = {**about, "kind": kind(column.cell.metric), "values": values, "orders": orders, "pairs": pairs}
+    return found if pairs else None

@@ -48,14 +48,14 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   const cell = ({ sheet, column }, i) => {
     const [label, method] = sheet.rows[i];
-    return make("td", { class: "mean" }, make("a", { href: `${root}${sheet.page}#${sheet.protocol}/${i}/${column.place}` }, column.values[i]), label === method ? null : make("small", {}, ` ${label}`));
+    return make("td", { class: "mean", "data-order": column.orders[i] }, make("a", { href: `${root}${sheet.page}#${sheet.protocol}/${i}/${column.place}` }, column.values[i]), label === method ? null : make("small", {}, ` ${label}`));
   };
 
   const section = (protocol, found) => {
     const address = ({ sheet }) => `${root}${sheet.page}#${sheet.protocol}`;
     const said = OUTCOMES.filter(([better]) => count(found, better)).map(([better]) => `${words(better)} in ${count(found, better)}`);
     const rows = found.map((each) => make("tr", {}, make("td", {}, make("a", { href: address(each) }, each.sheet.table)), make("td", {}, each.column.dataset), make("td", {}, each.column.label), make("td", {}, each.column.metric),
-      cell(each, each.own), cell(each, each.other), make("td", {}, chip(each.better)), make("td", { class: "num" }, each.p === undefined ? "—" : each.p.toPrecision(2)), make("td", { class: "num" }, each.n === undefined ? "—" : String(each.n))));
+      cell(each, each.own), cell(each, each.other), make("td", {}, chip(each.better)), make("td", { class: "num", "data-order": each.p ?? "" }, each.p === undefined ? "—" : each.p.toPrecision(2)), make("td", { class: "num", "data-order": each.n ?? "" }, each.n === undefined ? "—" : String(each.n))));
     return make("section", { "aria-label": `Protocol ${protocol}` },
       make("h2", {}, `Protocol ${protocol}${found[0].sheet.reduced ? ", reduced" : ""}`),
       make("p", { class: "result" }, `${said.join(", ")} of ${found.length} ${variants.checked ? "comparison" : "column"}${found.length > 1 ? "s" : ""}.`),

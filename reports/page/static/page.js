@@ -75,9 +75,11 @@
       await Page.sorting();
       return [...tables].filter((table) => table.isConnected).map((table) => {
         const paged = Number(table.dataset.pages || 0);
+        const cells = [...(table.tBodies[0].rows[0]?.cells ?? [])];
+        const numbers = [...cells.keys()].filter((k) => "order" in cells[k].dataset);
         return new DataTable(table, {
           paging: paged > 0 && table.tBodies[0].rows.length > paged, pageLength: paged || 10, info: false, order: [],
-          autoWidth: false, columnDefs: [{ targets: "_all", className: "" }],
+          autoWidth: false, columnDefs: [{ targets: numbers, type: "value" }, { targets: "_all", className: "" }],
           layout: { topStart: "search", topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
           language: { search: table.dataset.search ?? "Find" },
         });

@@ -319,3 +319,20 @@ def test_two_methods_are_compared_by_address(browser: Browser) -> None:
     heads = [head.text for head in browser.all("#compared table.sortable thead th")]
     assert heads[4:6] == ["MC Dropout", "Ensemble"]
     assert browser.run("return window.broken") is None and browser.faults() == []
+
+
+@pytest.mark.parametrize("page", ["compare/index.html#a=MC+Dropout&b=Ensemble", "methods/mc-dropout.html"])
+def test_columns_of_numbers_are_sorted_as_numbers(browser: Browser, page: str) -> None:
+    browser.open(page)
+    browser.until("return document.querySelector('.dt-search') !== null")
+    ordered = """
+        const table = new DataTable(document.querySelector("table.sortable"));
+        table.order([arguments[0], "asc"]).draw();
+        return table.rows({order: "applied"}).nodes().toArray().map((row) => row.cells[arguments[0]].innerText);
+    """
+    heads = browser.run("return [...document.querySelectorAll('table.sortable th')].map((head) => head.innerText)")
+    for name in {"MC Dropout", "Ensemble", "p, uncorrected", "runs of both", "value", "published", "place"} & {*heads}:
+        texts = [text.split() for text in browser.run(ordered, heads.index(name))]
+        known = [float(words[0].replace("−", "-")) for words in texts if words and words[0] != "—"]
+        assert len(known) > 1 and known == sorted(known), name
+        assert all(words and words[0] != "—" for words in texts[: len(known)]), f"{name}: no number comes last"
