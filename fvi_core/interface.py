@@ -160,8 +160,8 @@ def fit(
     spec.setdefault("dtype", str(dtype).removeprefix("torch."))
     model = build(network, chosen, spec)
     by_evidence = type(model.family.independent()[0]).log_evidence is not Family.log_evidence
-    own = getattr(getattr(data, "batch_sampler", None), "batch_size", None) or getattr(data, "batch_size", None)
-    size = len(y) if by_evidence else own or BATCH
+    loaders = getattr(getattr(data, "batch_sampler", None), "batch_size", None) or getattr(data, "batch_size", None)
+    size = len(y) if by_evidence else loaders or BATCH
     wanted = spec.get("batch_size") if batch_size is None else batch_size
     spec["batch_size"] = min(size if wanted is None else wanted, len(y))
     pools = model.context.pools() if model.context else set()

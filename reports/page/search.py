@@ -40,8 +40,7 @@ def entries(
         found.append(("method", method, row.description.replace("``", "") if row else "", address, words))
     for (kind, name), tables in sorted(where.items()):
         some = ", ".join(tables[:SHOWN]) + ", ..." * (len(tables) > SHOWN)
-        listed = f"in {len(tables)} table{'s' * (len(tables) > 1)}: {some}"
-        found.append((kind, name, listed, f"tables/index.html#find={quote(name)}", ""))
+        found.append((kind, name, f"in {some}", f"tables/index.html#find={quote(name)}", ""))
     for each in findings:
         about = f"{each.claim.id}: by the paper's numbers {each.by_paper}, by our records {each.by_records}"
         words = f"{each.claim.paper} {each.claim.place} {' '.join(each.claim.tables)}"

@@ -109,9 +109,10 @@ def test_every_address_of_the_search_leads_somewhere(small: Path) -> None:
     for _, _, _, address, _ in found:
         file, _, name = address.partition("#")
         assert file in pages and (not name or name.startswith("find=") or name in pages[file].names), address
-    assert ["data set", "boston", "in 1 table: pequignot2020-5", "tables/index.html#find=boston", ""] in found
+    assert ["data set", "boston", "in pequignot2020-5", "tables/index.html#find=boston", ""] in found
     listed = (small / "tables/index.html").read_text()
     assert re.search(r'<td class="measures" data-search="[^"]*boston[^"]*RMSE', listed)
+    assert ".sheet[hidden] { display: block }" in listed and "comparisons need JavaScript" in listed
 
 
 def test_the_search_has_every_table_method_and_claim() -> None:
