@@ -28,6 +28,7 @@ Seeds = str | int | Iterable[int] | None  # "0-4" as on the command line, how ma
 Where = Workers | Options | None
 SUITE = Suite()
 EXECUTORS = ("inprocess", "pool", "slurm")
+MOST_SEEDS = 1_000_000  # more than any table has; much larger numbers, as 20261130, would fill the memory
 REDUCED = {"short": "reduced as its notes say", MEANINGLESS: "seconds; meaningless numbers"}
 
 
@@ -289,6 +290,9 @@ def parse_seeds(seeds: Seeds) -> list[int] | None:
     try:
         for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
             first, dash, last = part.partition("-")
+            if int(last if dash else first) >= MOST_SEEDS:
+                expected = f"expected numbers below {MOST_SEEDS:,}: how many, or which, counted from 0"
+                raise UsageError(f"--seeds is {text!r}, {expected}")
             found.update(range(int(first), int(last if dash else first) + 1))
     except ValueError:
         found.clear()

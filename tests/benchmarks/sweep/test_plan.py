@@ -152,6 +152,12 @@ def test_seeds_that_mean_nothing(text):
         begin.parse_seeds(text)
 
 
+@pytest.mark.parametrize("text", ["1000001", "0-1000000", "3,1000000", "100-1000000", 10**7])
+def test_numbers_that_no_table_has_are_refused_before_they_fill_the_memory(text):
+    with pytest.raises(UsageError, match=f"--seeds is '{text}', expected numbers below 1,000,000"):
+        begin.parse_seeds(text)
+
+
 def test_a_group_is_plain_data(folders):
     import json
 
