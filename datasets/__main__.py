@@ -25,7 +25,9 @@ from .needs import lacking
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; return exit status 1 for a missing or bad file, 2 for an unknown data set or wrong option."""
+    """Run the command; return exit status 1 for a missing or bad file, 2 for an unknown data set or wrong option, 130
+    where Ctrl-C stops it.
+    """
     parser = argparse.ArgumentParser(prog="python -m datasets", description=__doc__)
     parser.add_argument(
         "command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch", help="default: fetch"
@@ -47,6 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
                 raise
             print(error, file=sys.stderr)
             return 2 if isinstance(error, UnknownDataset) else 1
+        except KeyboardInterrupt:
+            print("stopped; what is finished is kept", file=sys.stderr)
+            return 130
 
 
 def _list() -> int:

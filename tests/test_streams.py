@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from benchmarks.commands import cli as benchmarks
 from reports import cli as reports
 from tests.reports.conftest import write  # noqa: F401  (a fixture)
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
+from tests.test_packaging import ROOT
 
 NAMES = ("Σ-VI", "Δ-VI", "“Rényi” ½")
 ENCODINGS = ("latin-1", "cp1252", "ascii")
@@ -103,3 +105,24 @@ def test_output_that_cannot_be_written(command: str, redirected: str, told: str)
     shell = f'set -o pipefail; "$0" -m {command} {redirected}'
     done = subprocess.run(["bash", "-c", shell, sys.executable], capture_output=True, text=True)
     assert done.returncode == 1 and re.match(told or r"\Z", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("module", ["benchmarks", "reports"])
+def test_a_stop_while_the_libraries_load(module: str, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    words = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", ["list", "fetch", "corrupt"])
+def test_a_stop_of_a_command_on_data(command: str, monkeypatch, capsys) -> None:
+    from datasets import __main__
+
+    def stop(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, f"_{command}", stop)
+    assert __main__.main([command]) == 130
+    assert capsys.readouterr().err == "stopped; what is finished is kept\n"
