@@ -17,6 +17,7 @@ from benchmarks.commands.options import (
     SeedsOption,
     StateOption,
     TableArgument,
+    existing,
 )
 from benchmarks.errors import BenchmarkError, UsageError, as_messages, unknown
 from benchmarks.records.provenance import ROOT
@@ -367,10 +368,8 @@ def _draw(
 
 
 def _records(results: Path, *state: Path) -> Records:
-    """Return the records of a folder. Raises UsageError if there is none, most often for a misspelt name."""
-    if not results.is_dir():
-        raise UsageError(f"--results: there is no folder {results}")
-    return Records(results, *state)
+    """Return the records of a folder. Raises UsageError if there is none."""
+    return Records(existing(results), *state)
 
 
 def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from benchmarks import interface
 from benchmarks.commands.inspection import columns
-from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, StateOption, TableArgument
+from benchmarks.commands.options import ProtocolOption, ResultsOption, SeedsOption, StateOption, TableArgument, existing
 from benchmarks.errors import UsageError
 from benchmarks.records.store import Store
 from benchmarks.state import archive
@@ -50,7 +50,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """
         from benchmarks.experiment import archived  # here, since it needs torch
 
-        store, folder = Store(results, suite.metrics), out or state / "archives"
+        store, folder = Store(existing(results), suite.metrics), out or state / "archives"
         found = archived.pack(store, state, folder, progress.Ticker(len(store.paths()), "records"))
         for path, digest in found.written.items():
             print(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, sha256={digest}")

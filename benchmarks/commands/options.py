@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.errors import UsageError
+
 TableArgument = Annotated[str, typer.Argument(help="name of a table")]
 KeyArgument = Annotated[str, typer.Argument(help="a run's key, or its first digits")]
 ProtocolOption = Annotated[
@@ -29,3 +31,10 @@ StateOption = Annotated[
     Path, typer.Option("--state", help="folder of claims, failures, checkpoints, predictions", show_default=".state")
 ]
 ResultsOption = Annotated[Path, typer.Option("--results", help="folder of the records", show_default="results")]
+
+
+def existing(results: Path) -> Path:
+    """Return the folder of the records. Raises UsageError if there is none, most often for a misspelt name."""
+    if not results.is_dir():
+        raise UsageError(f"--results: there is no folder {results}")
+    return results

@@ -10,7 +10,7 @@ import typer
 
 from benchmarks import interface, tables
 from benchmarks.commands import demo, inspection, selection, which
-from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption, StateOption, WorkersOption
+from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption, StateOption, WorkersOption, existing
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
 from benchmarks.records.config import is_brought, method_of
@@ -47,7 +47,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         out: Annotated[Path, typer.Argument(help="file to write: records.csv or records.parquet")],
         results: ResultsOption = runner.RESULTS,
     ) -> None:
-        raise typer.Exit(1 if interface.records(results, out, suite=suite).attrs["problems"] else 0)
+        raise typer.Exit(1 if interface.records(existing(results), out, suite=suite).attrs["problems"] else 0)
 
     @app.command()
     def select(
@@ -99,7 +99,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         Status 1: a run failed, read other data, or gave other numbers on the same model of processor; or invalid
         records, which are named, were left out of the random sample.
         """
-        store, invalid = Store(results, suite.metrics), list[RecordError]()
+        store, invalid = Store(existing(results), suite.metrics), list[RecordError]()
         if keys:
             chosen, told = [_record("verify", key, store) for key in keys], ""
         else:
@@ -143,10 +143,10 @@ def add(app: typer.Typer, suite: Suite) -> None:
             Path, typer.Option("--file", help="the manifest of keys", show_default="benchmarks/tables/keys.txt")
         ] = manifest.FILE,
     ) -> None:
-        declared = list(tables.declared().values())
+        store, declared = Store(existing(results)), list(tables.declared().values())
         now = dict(manifest.plans(declared))
         planned = (run for table in declared for protocol in table.protocols for run in table.runs(protocol))
-        found = manifest.orphans(Store(results), planned)
+        found = manifest.orphans(store, planned)
         retired = manifest.read_retired(results / manifest.RETIRED)
         new = {record: config for record, config in found.items() if record not in retired}
         back = sorted(set(retired) - set(found))

@@ -42,6 +42,15 @@ def say(tmp_path, capsys):
     return run
 
 
+@pytest.mark.parametrize("command", [("export", "{}/all.csv"), ("verify",), ("keys",), ("artifacts", "pack")])
+def test_a_misspelt_folder_of_records_is_not_an_empty_one(command, say, tmp_path):
+    (tmp_path / "all.csv").write_text("kept")
+    words = [word.format(tmp_path) for word in command]
+    status, told = say(*words, "--results", str(tmp_path / "reslts"), folders=False)
+    assert (status, told) == (2, f"error: --results: there is no folder {tmp_path / 'reslts'}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["all.csv"] and (tmp_path / "all.csv").read_text() == "kept"
+
+
 def test_help_teaches(say):
     status, told = say("--help", folders=False)
     assert status == 0
