@@ -383,7 +383,7 @@ def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:
 
 
 def _written(path: Path, text: str) -> str:
-    path.write_text(text, encoding="utf-8")
+    files.write(path, text)
     return _shown(path)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.provenance import code
 from benchmarks.suite import Suite
@@ -101,13 +102,13 @@ def _write(book: Book, out: Path, figures: Iterable[Drawn], say: Callable[[str],
     for sheet in shown:
         name = f"tables/{sheet.table.name}-{sheet.protocol}.tex"
         made = latex(sheet.result, Choice(page=PAGE, rules=False), _notes(sheet, noted))
-        (out / name).write_text(made, encoding="utf-8")
+        files.write(out / name, made)
         parts.append(rf"\clearpage\subsection{{{_title(sheet)}}}" + f"\n\\input{{{name}}}\n\\FloatBarrier")
     drawn = list(_counted(figures, say))
     parts += [r"\section{Figures}", *(_figure(each) for each in drawn if each.files)]
     parts += [_causes(book), _methods(methods), r"\end{document}"]
     source = out / MAIN
-    source.write_text("\n\n".join([PREAMBLE, *parts]) + "\n", encoding="utf-8")
+    files.write(source, "\n\n".join([PREAMBLE, *parts]) + "\n")
     problems = dict.fromkeys([*book.problems, *(problem for each in drawn for problem in each.problems)])
     pdf = compile_pdf(source, say)
     return Paper(pdf, source, len(shown), sum(bool(each.files) for each in drawn), tuple(problems))

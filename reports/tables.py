@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.files import write
 from reports.aggregate import TableResult
 from reports.captions import caption, heading, notes
 from reports.choice import WHOLE, Choice
@@ -44,20 +45,19 @@ def render_table(result: TableResult, out_dir: Path | str, choice: Choice = WHOL
     """
     result = choice.of(result)
     out = Path(out_dir)
-    out.mkdir(parents=True, exist_ok=True)
     name = f"{result.table.name}-{result.protocol}"
-    files = {
+    paths = {
         "Markdown": out / f"{name}.md",
         "LaTeX": out / f"{name}.tex",
         "LaTeX alone": out / f"{name}-standalone.tex",
     }
-    files["Markdown"].write_text(markdown(result, choice), encoding="utf-8")
-    files["LaTeX"].write_text(latex(result, choice), encoding="utf-8")
-    files["LaTeX alone"].write_text(WRAPPER.format(name=f"{name}.tex", packages=",".join(PACKAGES)), encoding="utf-8")
+    write(paths["Markdown"], markdown(result, choice))
+    write(paths["LaTeX"], latex(result, choice))
+    write(paths["LaTeX alone"], WRAPPER.format(name=f"{name}.tex", packages=",".join(PACKAGES)))
     filled = sum(bool(cell.values) for cell in result.flat)
     counts = f"{filled} of {len(result.flat)} cells, protocol {result.protocol}"
     counts += f", not counted: {len(result.problems)}" if result.problems else ""
-    return RenderedTable(text(result, choice, width), files, counts, tuple(result.problems))
+    return RenderedTable(text(result, choice, width), paths, counts, tuple(result.problems))
 
 
 def markdown(result: TableResult, choice: Choice = WHOLE) -> str:

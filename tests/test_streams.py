@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import os
 import re
@@ -84,19 +85,21 @@ def test_help_on_any_terminal(encoding: str, module: str, monkeypatch) -> None:
 
 @pytest.mark.parametrize("command", [("table", "odd"), ("tables",), ("coverage",), ("figures", "odd-points")])
 def test_a_full_disk_is_named(command: tuple[str, ...], printed, tmp_path: Path, monkeypatch, capsys) -> None:
-    """Files open on a full disk, and only writing fails, without a name of the file."""
+    """Files open on a full disk, and only writing fails, without a name of the file; nothing half-written is left."""
     opened = io.open
 
     def full(file, mode="r", *rest, **more):
-        return opened("/dev/full" if "w" in mode and "out" in str(file) else file, mode, *rest, **more)
+        made = opened(file, mode, *rest, **more)
+        return opened("/dev/full", "wb") if mode == "xb" and "out" in str(file) else made
 
-    monkeypatch.setattr(io, "open", full)
+    monkeypatch.setattr(builtins, "open", full)
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     table = fake_table("odd", (Row("A", None, NAMES[0]),), (Column(Cell("boston", "", "rmse"), "boston"),))
     with pytest.raises(SystemExit) as stop:
         reports.build(Suite(table))([*command, "--results", str(printed.results), "--out", str(tmp_path / "out")])  # type: ignore[arg-type]
-    told = f"error: {tmp_path / 'out'}: No space left on device: choose another place with --out\n"
-    assert (stop.value.code, capsys.readouterr().err) == (1, told)
+    told = rf"error: {tmp_path / 'out'}/\S+: No space left on device: choose another place with --out\n"
+    assert stop.value.code == 1 and re.fullmatch(told, capsys.readouterr().err)
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(("redirected", "told"), [(">/dev/full", "error: standard output: No space"), ("| true", "")])

@@ -19,6 +19,8 @@ from matplotlib.collections import Collection, PathCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle, StepPatch
 
+from benchmarks import files
+
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
 SHADES = 100  # steps of a colour scale that are kept at least: about as many as eyes distinguish
@@ -33,18 +35,19 @@ def named(name: str, *drawn: Artist) -> None:
 
 def write(figure: Canvas, path: Path) -> None:
     """Write everything that a figure draws; panels are counted from 1."""
-    with path.open("w", newline="", encoding="utf-8") as out:
-        csv.writer(out).writerow(HEADER)
-        shown = [axis for axis in figure.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
-        for panel, axis in enumerate(shown, 1):
-            title = " ".join(axis.get_title().split())
-            for kind, label, numbers in _drawn(axis):
-                words = io.StringIO(newline="")
-                csv.writer(words, lineterminator="").writerow([panel, title, kind, label])
-                digits = 3 if kind == "image" else 5  # no eye reads colours to more
-                number, left = f",%.{digits}g", 3 - numbers.shape[1]
-                line = words.getvalue().replace("%", "%%") + number * numbers.shape[1] + "," * left + "\r\n"
-                out.write(line * len(numbers) % tuple(numbers.ravel().tolist()))
+    out = io.StringIO(newline="")
+    csv.writer(out).writerow(HEADER)
+    shown = [axis for axis in figure.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
+    for panel, axis in enumerate(shown, 1):
+        title = " ".join(axis.get_title().split())
+        for kind, label, numbers in _drawn(axis):
+            words = io.StringIO(newline="")
+            csv.writer(words, lineterminator="").writerow([panel, title, kind, label])
+            digits = 3 if kind == "image" else 5  # no eye reads colours to more
+            number, left = f",%.{digits}g", 3 - numbers.shape[1]
+            line = words.getvalue().replace("%", "%%") + number * numbers.shape[1] + "," * left + "\r\n"
+            out.write(line * len(numbers) % tuple(numbers.ravel().tolist()))
+    files.write(path, out.getvalue())
 
 
 def _drawn(axis: Axes) -> Iterator[Points]:

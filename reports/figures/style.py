@@ -28,6 +28,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogFormatter
 
+from benchmarks import files
 from reports.figures import points
 from reports.figures.looks import GREY
 from reports.figures.options import COLUMN, PAGE, Options
@@ -290,7 +291,7 @@ def _write(figure: Canvas, file: Path, engine: LayoutEngine) -> None:
     if file.suffix == ".csv":
         points.write(figure, file)
     elif file.suffix == ".txt":
-        file.write_text(caption(figure) + "\n", encoding="utf-8")
+        files.write(file, caption(figure) + "\n")
     else:
         form, drawn = file.suffix[1:], io.BytesIO()  # in memory first: some formats fail oddly on a full disk
         dpi = SCREEN if form == "svg" else plt.rcParams["savefig.dpi"]  # resolution of images inside the file
@@ -300,4 +301,5 @@ def _write(figure: Canvas, file: Path, engine: LayoutEngine) -> None:
         data = drawn.getvalue()
         if form == "svg":  # hundredths of a point are finer than any screen or printer
             data = re.sub(rb' (?:d|x|y)="[^"]*"', lambda path: DIGITS.sub(b"", path[0]), data)
-        file.write_bytes(data)
+        with files.replacing(file) as whole:
+            whole.write(data)
