@@ -213,8 +213,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Count, per paper and table, the published cells, those with records, and those reproduced."""
         from reports import coverage as counting
 
+        records = _records(results)
         out.mkdir(parents=True, exist_ok=True)
-        rows = counting.remembered(_records(results), suite, out / ".coverage")
+        rows = counting.remembered(records, suite, out / ".coverage")
         print(f"{counting.text(rows)}\nMarkdown: {_written(out / 'coverage.md', counting.markdown(rows))}")
         problems = counting.problems(rows)
         _end(problems, told=problems)

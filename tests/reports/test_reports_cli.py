@@ -123,9 +123,10 @@ def test_figures_have_a_row_more(run, tmp_path: Path) -> None:
     assert status == 2 and "--also SWAG is for figures that are named" in errors
 
 
-def test_a_folder_of_records_that_is_not_there_is_a_mistake(run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("table", "pequignot2020-5"), ("coverage",)])
+def test_a_folder_of_records_that_is_not_there_is_a_mistake(command, run, tmp_path: Path) -> None:
     (tmp_path / "results").rename(tmp_path / "others")
-    status, output, errors = run("table", "pequignot2020-5")
+    status, output, errors = run(*command)
     assert (status, output) == (2, "") and f"there is no folder {tmp_path / 'results'}" in errors
     assert not (tmp_path / "out").exists()
 
