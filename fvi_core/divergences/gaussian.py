@@ -57,6 +57,12 @@ class LinearisedKL(Divergence):
         mean_q, cov_q = self.moments(step, x)
         made = step.prior.following(step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0])
         mean_p, cov_p = step.prior.moments(step.network, made, x, self.compared)
+        for what, found, like in (("mean", mean_p, mean_q), (f"{self.compared} covariance", cov_p, cov_q)):
+            if found.shape[2:] != like.shape[2:]:  # a variance in place of a covariance would be broadcast
+                expected = ", ".join(["R, Q or 1", *map(str, like.shape[2:])])
+                raise ValueError(
+                    f"prior {step.prior.name!r}: moments: expected a {what} [{expected}], found {list(found.shape)}"
+                )
         return self.kl(mean_q, cov_q, mean_p.to(mean_q.dtype), cov_p).sum(-1)
 
     def moments(self, step: Step, x: Tensor) -> tuple[Tensor, Tensor]:

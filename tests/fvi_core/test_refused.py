@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import UnknownMethod
+from fvi_core.priors.function import GaussianFunctions
 from fvi_core.registry import REGISTRIES, UnknownPart
 from tests.fvi_core.networks.modules import Perceptron, table
 from tests.fvi_core.posteriors import QUICK, labels, line, regressor
@@ -155,3 +156,18 @@ def test_a_part_that_returns_too_many_numbers_is_named(kind, name, method, monke
     monkeypatch.setattr(REGISTRIES[kind].classes[name], method, lambda *args: many)
     with pytest.raises(ValueError, match=f"{kind} '{name}': expected a term of the objective .R., one number for each"):
         fvi.fit(regressor, line(), "MFVI", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("moments", "told"),
+    [
+        (lambda mean: (mean, torch.ones_like(mean)), r"full covariance .R, Q or 1, 5, 5., found .1, 1, 5."),
+        (lambda mean: (mean[..., :1], torch.eye(5).expand(1, 1, 5, 5)), r"mean .R, Q or 1, 5., found .1, 1, 1."),
+    ],
+)
+def test_moments_of_a_prior_that_would_be_broadcast_are_refused(moments, told, monkeypatch):
+    own = staticmethod(lambda network, held, x, covariance: moments(x.new_zeros(1, 1, 5)))
+    monkeypatch.setattr(GaussianFunctions, "moments", own)
+    context = {"name": "uniform_box", "points": 5}
+    with pytest.raises(ValueError, match=f"prior 'gaussian_functions': moments: expected a {told}"):
+        fvi.fit(regressor, line(), "FSVI", prior={"name": "gaussian_functions"}, context=context, **QUICK)
