@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from inspect import get_annotations
 from typing import Any
 
 from fvi_core.spelling import LIMITS, check_limits, nearest
@@ -52,7 +53,8 @@ class Registry:
         def add(cls: Any) -> Any:
             if name in self.classes:
                 raise ValueError(f"{self.kind} {name!r} is registered twice: {self.classes[name]} and {cls}")
-            if not hasattr(cls, "__dataclass_fields__"):
+            fields_of_its_own = vars(cls).get("__dataclass_fields__")
+            if fields_of_its_own is None and (get_annotations(cls) or not hasattr(cls, "__dataclass_fields__")):
                 raise TypeError(
                     f"{self.kind} {name!r}: expected a dataclass, found {cls.__name__}: put @dataclass(frozen=True) "
                     "between register() and the class"

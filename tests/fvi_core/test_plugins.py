@@ -12,7 +12,7 @@ import pytest
 from fvi_core import methods
 from fvi_core.families.mean_field import MeanField
 from fvi_core.plugins import PluginError, load, module_digest, source_digest
-from fvi_core.registry import CONTEXTS, FAMILIES, NETWORKS, UnknownPart
+from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, NETWORKS, UnknownPart
 from tests.plugins import forgotten
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +81,19 @@ def test_a_class_that_cannot_be_a_part_is_refused_when_it_is_registered(own, dec
     with pytest.raises(PluginError, match=told):
         load()
     assert "mine" not in NETWORKS.classes
+
+
+def test_hyper_parameters_of_a_subclass_without_a_dataclass_of_its_own_are_not_lost(own):
+    text = "from fvi_core.divergences.gaussian import GaussianKL\nfrom fvi_core.registry import DIVERGENCES\n\n"
+    text += "@DIVERGENCES.register('{}')\nclass Mine(GaussianKL):\n    {}\n"
+    own(text.format("without", "pass"))
+    load()
+    assert DIVERGENCES.build({"name": "without", "jitter": 1.0}).jitter == 1
+    own(text.format("mine", "strength: float = 2.0"), "other.py")
+    with pytest.raises(
+        PluginError, match=r"TypeError: divergence 'mine': expected a dataclass, found Mine: put @datac"
+    ):
+        load()
 
 
 def test_types_of_a_part_can_be_looked_up_by_its_module(own):
