@@ -248,6 +248,7 @@ class Model:
                 divergence = cast(Divergence, self.divergence).name
                 raise NotSupported(f"divergence {divergence!r} needs a context, and the method has none: add one")
             context = self.context(source, streams["context"])
+            _check_context(self.context.name, context, x)
             context_size = context.shape[1]
             return context
 
@@ -301,8 +302,19 @@ class Model:
 
 def _check_replicas(part: str, value: Tensor, replicas: int) -> None:
     """Raise ValueError for a term of another shape than ``[R]``, which would be broadcast or fail elsewhere."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{part}: expected a tensor, the term of the objective [R], found {type(value).__name__}")
     if value.shape != (replicas,):
         raise ValueError(
             f"{part}: expected a term of the objective [R], one number for each of {replicas} replicas, found shape "
             f"{list(value.shape)}: sum or average over the other axes"
         )
+
+
+def _check_context(name: str, value: Tensor, x: Tensor) -> None:
+    """Raise TypeError or ValueError for context points that are no inputs ``[R, K, ...]`` like those of the batch."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"context {name!r}: expected a tensor of inputs, found {type(value).__name__}")
+    if value.dim() != x.dim() or not value.shape[1] or (value.shape[0], *value.shape[2:]) != (len(x), *x.shape[2:]):
+        expected = ", ".join([str(len(x)), "K", *map(str, x.shape[2:])])
+        raise ValueError(f"context {name!r}: expected K >= 1 inputs [{expected}], found shape {list(value.shape)}")

@@ -7,6 +7,8 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import fvi_core as fvi
+from fvi_core.contexts import TrainingBatch
+from fvi_core.divergences.weight import WeightKL
 from fvi_core.families.base import NotSupported
 from fvi_core.methods import UnknownMethod
 from fvi_core.priors.function import GaussianFunctions
@@ -171,3 +173,25 @@ def test_moments_of_a_prior_that_would_be_broadcast_are_refused(moments, told, m
     context = {"name": "uniform_box", "points": 5}
     with pytest.raises(ValueError, match=f"prior 'gaussian_functions': moments: expected a {told}"):
         fvi.fit(regressor, line(), "FSVI", prior={"name": "gaussian_functions"}, context=context, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("points", "error", "told"),
+    [
+        (lambda x: x[0], ValueError, r"expected K >= 1 inputs .1, K, 4., found shape .12, 4."),
+        (lambda x: x[..., :1], ValueError, r"expected K >= 1 inputs .1, K, 4., found shape .1, 12, 1."),
+        (lambda x: x[:, :0], ValueError, r"expected K >= 1 inputs .1, K, 4., found shape .1, 0, 4."),
+        (lambda x: x.numpy(), TypeError, "expected a tensor of inputs, found ndarray"),
+    ],
+)
+def test_a_context_that_draws_no_inputs_is_named(points, error, told, monkeypatch):
+    monkeypatch.setattr(TrainingBatch, "__call__", lambda self, source, streams: points(source.x))
+    context = {"name": "training_batch", "points": 5}
+    with pytest.raises(error, match=f"context 'training_batch': {told}"):
+        fvi.fit(Perceptron(), (table(12), labels(12)), "FSVI", context=context, **QUICK)
+
+
+def test_a_divergence_that_returns_no_tensor_is_named(monkeypatch):
+    monkeypatch.setattr(WeightKL, "__call__", lambda self, step: None)
+    with pytest.raises(TypeError, match="divergence 'weight_kl': expected a tensor, .* found NoneType"):
+        fvi.fit(regressor, line(), "MFVI", **QUICK)
