@@ -33,7 +33,8 @@ class Metric:
 
     entry: evaluation option that computes it where it needs trained parameters or more draws, not only predictions.
     range: smallest and largest possible value; a record with a value outside is refused. infinite: its worst value is
-    infinite (probability 0 of a label, in external predictions). title: name in tables; empty: the name, with blanks.
+    infinite (probability 0 of a label, in external predictions). title: name on the page and in notes; empty: the
+    name, with blanks.
     """
 
     name: str
