@@ -46,7 +46,7 @@ class Divergence:
 
     name: ClassVar[str]
     reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
-    usual_samples: ClassVar[int] = 1  # functions in each training step, where nobody says how many
+    usual_samples: ClassVar[int] = 1  # functions in each training step of fvi.fit, where nobody says how many
 
     def __call__(self, step: Step) -> Tensor:
         raise NotImplementedError
