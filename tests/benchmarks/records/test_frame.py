@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas
 import pytest
 
-from benchmarks import interface
+from benchmarks import interface, tables
 from benchmarks.commands.upkeep import EXPORT
 from benchmarks.errors import UsageError
 from benchmarks.records.frame import COLUMNS, frame
@@ -58,6 +60,8 @@ def test_another_ending_is_refused_and_nothing_written(store, tmp_path):
 def test_columns_are_those_that_help_names(store, tmp_path):
     assert list(frame(store)[0].columns) == list(COLUMNS)
     assert all(f"\n  {name} " in EXPORT for name in COLUMNS)
+    protocols = {protocol for name in tables.names() for protocol in tables.get(name).protocols}
+    assert protocols <= set(re.findall(r"\w+", COLUMNS["protocol"]))
     write(fakes.store(tmp_path / "nothing"), tmp_path / "empty.csv")
     assert (tmp_path / "empty.csv").read_text() == ",".join(COLUMNS) + "\n"
 
