@@ -130,8 +130,8 @@ class Posterior:
         every call, apart from processes, which are drawn jointly at the inputs of a call, and from dropout, whose masks
         are drawn for each input.
 
-        A point estimate has one function, an ensemble at least one of each member, whatever ``samples`` is. Raises
-        ValueError for NaN and infinity in x.
+        A point estimate has one function, whatever ``samples`` is. An ensemble has equally many of each member, at
+        least one: 99 of three members for 100 samples. Raises ValueError for NaN and infinity in x.
 
         >>> posterior.predict(x, samples=20).probabilities.shape
         torch.Size([40, 2])
