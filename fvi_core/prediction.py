@@ -314,6 +314,8 @@ class Posterior:
             with open(partial, "wb") as file:  # given a name, torch hides why it cannot write there
                 torch.save({FORMAT: VERSION, "config": json.dumps(config), "parameters": tensors}, file)
             partial.replace(path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error  # not the partial file's name
         finally:
             partial.unlink(missing_ok=True)
 

@@ -265,7 +265,7 @@ def test_a_file_is_replaced_by_a_whole_one_or_stays(tmp_path, monkeypatch):
     monkeypatch.undo()
     second.save(str(path))
     assert path.read_bytes() != before and os.listdir(tmp_path) == ["a.fvi"]
-    with pytest.raises(FileNotFoundError, match="none"):
+    with pytest.raises(FileNotFoundError, match="none/a.fvi'$"):
         second.save(tmp_path / "none" / "a.fvi")
 
 
