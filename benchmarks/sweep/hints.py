@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.records.provenance import ROOT
+from benchmarks.sweep import threads
 
 USUAL = {"results": ROOT / "results", "state": ROOT / ".state"}
 """Default folders of commands, by option."""
@@ -17,8 +18,10 @@ VARIABLE = "FVI_COMMAND"  # the command of make that started this process, quote
 
 
 def again() -> str:
-    """Return the command that started this process."""
-    return shlex.join(shlex.split(os.environ.get(VARIABLE, ""))) or benchmarks(*sys.argv[1:])
+    """Return the command that started this process, with its number of threads: checkpoints hold for that number."""
+    command = shlex.join(shlex.split(os.environ.get(VARIABLE, ""))) or benchmarks(*sys.argv[1:])
+    told = f"{threads.VARIABLE}={threads.threads()}"
+    return command if threads.threads() == 1 or told in shlex.split(command) else f"{told} {command}"
 
 
 def benchmarks(*words: str) -> str:

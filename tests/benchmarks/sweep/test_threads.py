@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks.errors import UsageError
-from benchmarks.sweep import threads, workers
+from benchmarks.sweep import hints, threads, workers
 from benchmarks.sweep.slurm import submit
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
@@ -52,3 +52,12 @@ def test_array_tasks_have_the_number_of_threads_of_their_submission(monkeypatch)
     assert "export FVI_THREADS=1" in submit.exports()
     monkeypatch.setenv(threads.VARIABLE, "4")
     assert "export FVI_THREADS=4" in submit.exports() and "export OMP_NUM_THREADS=1" in submit.exports()
+
+
+def test_the_command_that_continues_has_the_same_number_of_threads(monkeypatch):
+    monkeypatch.setenv(hints.VARIABLE, "make table-digits")
+    for chosen, told in (("", ""), ("1", ""), ("2", "FVI_THREADS=2 ")):
+        monkeypatch.setenv(threads.VARIABLE, chosen)
+        assert hints.again() == f"{told}make table-digits"
+    monkeypatch.setenv(hints.VARIABLE, "make table-digits FVI_THREADS=2")
+    assert hints.again() == "make table-digits FVI_THREADS=2"
