@@ -217,17 +217,18 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Show one record with all its provenance, or why the run failed."""
+        """Show one record with all its provenance, and why the run failed where it did."""
         store, failures = Store(results), Failures(state)
         where = hints.folders(results=results, state=state)
         found = which.key(key, store, lambda one: hints.benchmarks("show", one, *where), failures.keys())
-        path = store.paths().get(found)
+        path, failure = store.paths().get(found), failures.get(found)
         if path is None:
-            failure = failures.get(found)
             if failure is None:
                 raise unknown("key", key, [], "it was tried again meanwhile")
             print(json.dumps(failure, indent=1) if as_json else inspection.failure_text(failure))
             return
+        if failure and not as_json:  # a record that is stale or invalid could not be made again
+            print(inspection.failure_text(failure), end="\n\n", flush=True)
         record = store.read(path)
         strict = {**record, "metrics": list(map(spelled, record["metrics"]))}
         print(json.dumps(strict, indent=1) if as_json else inspection.record_text(record, path))

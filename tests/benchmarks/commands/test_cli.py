@@ -222,6 +222,21 @@ def test_show_a_failure(say):
     assert json.loads(say("show", key, "--json")[1])["attempt"] == 1
 
 
+@pytest.mark.parametrize("text", ["", "<<<<<<< HEAD\n"], ids=["stale", "invalid"])
+def test_show_the_failure_of_a_run_whose_record_does_not_count(say, tmp_path, text):
+    config, store = fakes.config(0, do="raise"), fakes.store(tmp_path / "results")
+    record = store.make(config, [fakes.metric(0.5)], {}, {})
+    path = store.write({**record, "metric_versions": {"accuracy": 0}})
+    path.write_text(text + path.read_text())
+    _, told = say("run", "fake-raise", "--seeds", "1", "--executor", "inprocess")
+    shown = re.search(r"python -m benchmarks (show .*)\)", told)
+    assert shown
+    status, told = say(*shlex.split(shown[1]), folders=False)
+    assert "reason: RuntimeError: the loss exploded" in told
+    assert (f"error: {path}: " in told, status) == ((True, 1) if text else (False, 0))
+    assert text or json.loads(say("show", path.stem, "--json")[1])["config"] == config
+
+
 def test_explain_all_cells_of_a_data_set(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
     cells = [SimpleNamespace(dataset="digits", condition="", metric=metric) for metric in ("accuracy", "nll")]
