@@ -181,9 +181,11 @@ class Known:
         return found if found and self._made_here(found.made) else None
 
     def _made_here(self, made: Mapping[str, Any]) -> bool:
-        """Whether what the state folder holds was made by this code, on such a device, with so many threads."""
+        """Whether what the state folder holds was made by this code and torch, on such a device and threads."""
         wanted = {"code": CODE, "device": "cpu" if self.device == "cpu" else "cuda", "threads": self.threads}
-        return all(made.get(name) == value for name, value in wanted.items())
+        versions = str(made.get("torch")), provenance.versions().get("torch", "")  # only torch itself tells its build
+        same = len({version.partition("+")[0] for version in versions}) == 1
+        return same and all(made.get(name) == value for name, value in wanted.items())
 
     def _checkpoint(self, config: RunConfig) -> float | None:
         """Seconds of a training, extrapolated from its checkpoint."""

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import datasets
 from benchmarks import tables
@@ -102,7 +103,7 @@ def checkpoint(folders, config, **about):
     folder = folders[1] / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     told = {"epoch": 30, "epochs": 120, "seconds": 60.0, "keys": [training_key(config), "another"]}
-    told |= {"code": CODE, "device": "cpu", "threads": 1, "cpu": provenance.cpu()} | about
+    told |= {"code": CODE, "torch": torch.__version__, "device": "cpu", "threads": 1, "cpu": provenance.cpu()} | about
     (folder / "stack.ckpt").write_text("digest\n" + json.dumps(told) + "\n")
     (folder / training_key(config)).symlink_to("stack.ckpt")
 
@@ -117,7 +118,10 @@ def test_a_checkpoint_tells_and_spares_what_it_has_done(folders):
     assert sorted(found.saved.values()) == [0.0, 0.25]
 
 
-@pytest.mark.parametrize(("about", "done"), [({"cpu": "Z80"}, 0.25), ({"code": "older"}, 0.0), ({"threads": 2}, 0.0)])
+@pytest.mark.parametrize(
+    ("about", "done"),
+    [({"cpu": "Z80"}, 0.25), ({"code": "older"}, 0.0), ({"threads": 2}, 0.0), ({"torch": "1.0"}, 0.0)],
+)
 def test_a_checkpoint_of_another_machine_or_code_tells_nothing(folders, about, done):
     checkpoint(folders, fakes.config(), **about)
     record(folders, fakes.config(10), seconds=8.0, fit_seconds=0.0, cpu="another")
@@ -340,14 +344,16 @@ def test_a_stale_record_is_measured_from_predictions(folders, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("made", "trained"), [({}, True), ({"code": "older"}, False), ({"threads": 2}, False)], ids=str
+    ("made", "trained"),
+    [({}, True), ({"code": "older"}, False), ({"threads": 2}, False), ({"torch": "1.0"}, False)],
+    ids=str,
 )
 def test_a_training_whose_parameters_are_stored_costs_its_evaluation_alone(folders, made, trained):
     record(folders, fakes.config(10), evaluate_seconds=3.0)
     other = fakes.config()
     path = kept.parameters_path(folders[1], training_key(other))
     path.parent.mkdir(parents=True)
-    about = {"made": {"code": CODE, "device": "cpu", "threads": 1, "torch": "2"} | made}
+    about = {"made": {"code": CODE, "device": "cpu", "threads": 1, "torch": torch.__version__} | made}
     np.savez(path, about=np.frombuffer(json.dumps(about).encode(), np.uint8), **{"parameters/w": np.zeros(3)})
     found = look([other, fakes.config(1)], folders)
     assert sorted(found.groups.values()) == [3.0 if trained else 10.0, 10.0]
