@@ -122,10 +122,16 @@ class Claims:
         return None if target is None or self._stale(key, target) else _holder(target)
 
     def dead(self, key: str) -> Holder | None:
-        """Return the lost process that left its claim on a run; None for an earlier start of the present job."""
+        """Return the lost process that left its claim on a run.
+
+        None for an earlier start of the present job, and for a process that lives on this machine: it was suspended, or
+        the clock was set.
+        """
         target = self._target(key)
         holder = None if target is None or not self._stale(key, target) else _holder(target)
-        return None if holder in (None, UNKNOWN) or _earlier_life(holder) else holder
+        if holder is None or holder == UNKNOWN or _earlier_life(holder) or _lives(holder):
+            return None
+        return holder
 
     def taken(self, key: str) -> bool:
         """Whether another process holds the claim on a run."""
@@ -209,15 +215,13 @@ class Claims:
         return True
 
     def _stale(self, key: str, target: str) -> bool:
-        holder, me = _holder(target), Holder.me()
+        holder = _holder(target)
         if holder is None:
             return True
         if _earlier_life(holder):
             return True  # on whatever machine
-        if holder.space == me.space:
-            now = _process(holder.pid)
-            if now is None or now.started not in ("", holder.started):
-                return True  # it has ended; its id may belong to another process now
+        if _lives(holder) is False:
+            return True
         try:
             # The clock may have been set back since: a live holder beats soon, and then is at most that far off.
             return abs(self._now() - (self.folder / key).lstat().st_mtime) > self.limit
@@ -248,6 +252,16 @@ def _earlier_life(holder: Holder | None) -> bool:
     """Whether a process belonged to the present SLURM job before its requeue."""
     me = Holder.me()
     return holder is not None and bool(holder.job) and holder.job == me.job and holder.restart < me.restart
+
+
+def _lives(holder: Holder) -> bool | None:
+    """Whether a process of this machine lives; None for one elsewhere, or hidden as another user's."""
+    if holder.space != Holder.me().space:
+        return None
+    now = _process(holder.pid)
+    if now is None:
+        return False
+    return now.started == holder.started if now.started else None  # its id may belong to another process now
 
 
 def _clear_way(path: Path) -> None:

@@ -150,6 +150,17 @@ def test_a_holder_of_this_machine_that_does_not_beat_is_stopped(folder, other):
     assert claims.taken("silent") and claims.acquire("silent") and not claims.taken("silent")
 
 
+def test_a_suspended_holder_of_this_machine_is_not_lost(folder, other):
+    process, holder = other
+    put(folder, "silent", holder, age=400)
+    put(folder, "far", replace(holder, space="another boot"), age=400)
+    claims = Claims(folder, limit=300)
+    assert claims.dead("silent") is None and claims.dead("far") == replace(holder, space="another boot")
+    process.kill()
+    process.wait()
+    assert claims.dead("silent") == holder
+
+
 def test_a_holder_that_wakes_in_the_last_moment_keeps_its_claims(folder, other, monkeypatch):
     for key in ("taken over", "cleared"):
         put(folder, key, other[1], age=400)
