@@ -229,7 +229,8 @@ def test_of_two_files_with_one_key_both_are_looked_at(store):
     assert store.paths() == {path.stem: path}
     problems = store.problems()
     assert [Path(name).parent.name for name in problems] == ["aaa", "zzz"]
-    assert all("is in the wrong folder, expected digits/map" in reason for reason in problems.values())
+    told = "is in the wrong folder, expected digits/map, where another file has its name: delete one of them"
+    assert all(reason.endswith(told) for reason in problems.values()), "moved there it would replace the record"
     assert sorted(type(found) is dict for found in store.records()) == [False, False, True]
     table, left = frame(store)
     assert len(table) == 1 and len(left) == 2

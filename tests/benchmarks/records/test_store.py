@@ -188,7 +188,8 @@ def test_a_record_under_another_name_or_in_another_folder_is_named(store):
     elsewhere.parent.mkdir()
     moved.rename(elsewhere)
     (reason,) = store.problems().values()
-    assert "is in the wrong folder" in reason and store.status(fakes.config(0)) == (None, "")
+    assert "is in the wrong folder, expected digits/map: move it there, or " in reason
+    assert store.status(fakes.config(0)) == (None, "")
 
 
 def test_what_cannot_be_read_is_named(store):
