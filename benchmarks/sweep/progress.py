@@ -13,6 +13,7 @@ from fvi_core.telling import duration
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REDRAW = 0.1  # seconds between drawings of live bars
+UNMADE = {"failed": "failed", "unsaved": "not saved yet"}  # words for outcomes; the sweep tries to save again
 
 
 def groups_text(count: int) -> str:
@@ -86,13 +87,14 @@ class Plain(Display):
         trained = any(outcome.status in ("done", "unsaved") for outcome in outcomes)
         self.forecast.end(group, trained, time.monotonic())
         self.known |= {outcome.key for outcome in outcomes}
-        failed = [o for o in outcomes if o.status in ("failed", "unsaved") and o.key not in self.failed]
-        for reason in dict.fromkeys(o.reason for o in failed):
-            keys = [o.key for o in failed if o.reason == reason]
-            self.failed.update(keys)
+        bad = [o for o in outcomes if o.status in UNMADE and o.key not in self.failed]
+        for status, reason in dict.fromkeys((o.status, o.reason) for o in bad):
+            keys = [o.key for o in bad if (o.status, o.reason) == (status, reason)]
+            if status == "failed":
+                self.failed.update(keys)
             told = "for the same reason" if reason in self.reasons else brief(reason)
             self.reasons.add(reason)
-            self.say(f"failed: {group.title}: {told} ({' '.join(keys)})")
+            self.say(f"{UNMADE[status]}: {group.title}: {told} ({' '.join(keys)})")
         self._show(now=len(self.known) >= self.total)
 
     def say(self, text: str) -> None:

@@ -32,6 +32,16 @@ def test_plain_progress(tmp_path, capsys):
     assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
 
 
+def test_a_record_that_could_not_be_saved_at_once_is_no_failure(tmp_path, capsys):
+    plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    (group,) = plan.groups
+    display = progress.Plain(every=0)
+    display.begin(plan, Forecast([group]))
+    display.end(group, [RunOutcome(group.keys[0], "unsaved", "no space left")])
+    _, told, last = capsys.readouterr().out.splitlines()
+    assert told == f"not saved yet: {group.title}: no space left ({group.keys[0]})" and last.startswith("1/1 runs in ")
+
+
 def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
     (group,) = plan.groups
