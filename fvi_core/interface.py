@@ -41,7 +41,7 @@ from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAINI
 from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
-from fvi_core.targets import Targets
+from fvi_core.targets import Targets, numbers_of
 
 KINDS = ("family", "divergence", "prior", "context", "fit")
 INSTEAD = {
@@ -58,6 +58,8 @@ INSTEAD = {
 """Options of other libraries, and their equivalents here."""
 DEFAULTS: dict[str, Any] = {"epochs": 100, "optimiser": {"name": "adam", "lr": 1e-3}, "samples": 1}
 BATCH = 128
+UNLIKE = 10
+"""Ratio of the standard deviations of two outputs' targets from which one noise does not suit both."""
 
 for _module in ("fits", "hamiltonian", "vogn"):  # these modules register their parts
     importlib.import_module(f"fvi_core.{_module}")
@@ -149,6 +151,8 @@ def fit(
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network, method, chosen["family"], parts)
+    if not targets.classification:
+        _compare_units(y, trained_already)
     divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))
     defaults = DEFAULTS | ({"samples": divergence.usual_samples} if divergence else {})
     spec = _training(own.get("training", {}), training, defaults, epochs=epochs, optimiser=optimiser, samples=samples)
@@ -323,6 +327,19 @@ def _match_dropout(network: ModuleNetwork, method: str, family: dict[str, Any], 
                 f"family 'dropout' has one rate, the module's nn.Dropout has {sorted(rates)}: give family.rate"
             )
         bottom["rate"] = rates.pop()
+
+
+def _compare_units(y: Any, trained_already: bool) -> None:
+    """Warn of outputs of unlike scales that would get one noise."""
+    rows = numbers_of(y).reshape(len(y), -1).double()
+    std = rows.std(0, correction=0)
+    if trained_already:
+        if std.max() > UNLIKE * std.min():
+            warnings.warn(
+                "targets: all outputs of a trained module get one noise, and the standard deviations of these targets "
+                f"are {std.min():.3g} to {std.max():.3g}: train the module on targets of equal scale",
+                stacklevel=3,
+            )
 
 
 def _refuse_streaming(model: Model) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -190,3 +191,24 @@ def test_modules_that_cannot_be_functions_of_their_parameters_are_named():
         fvi.fit(Writing(*net(2)), (X, LABELS), "MAP", **FEW)
     with pytest.raises(fvi.UnfitModule, match="cannot be copied, .*parametrizations in .*prune.remove"):
         fvi.fit(nn.Sequential(nn.utils.weight_norm(nn.Linear(2, 4)), nn.Linear(4, 2)), (X, LABELS), "MAP", **FEW)
+
+
+def least_squares(y):
+    """A linear module trained on the targets in their own units."""
+    made = nn.Sequential(nn.Linear(2, y.shape[1]))
+    found = torch.linalg.lstsq(torch.cat([X, torch.ones(len(X), 1)], 1), y).solution
+    with torch.no_grad():
+        made[0].weight.copy_(found[:2].mT)
+        made[0].bias.copy_(found[2])
+    return made
+
+
+def test_outputs_of_unlike_scales_of_a_trained_module_are_warned_of():
+    y = X @ torch.tensor([[1.0, 2.0], [-1.0, 1.0]])
+    y = y + 0.1 * torch.randn(60, 2, generator=torch.Generator().manual_seed(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fvi.fit(least_squares(y), (X, y), "laplace")
+    y = y * torch.tensor([1e-3, 1e3])
+    with pytest.warns(UserWarning, match="get one noise, and the standard deviations of these targets are 0.00"):
+        fvi.fit(least_squares(y), (X, y), "laplace")
