@@ -151,8 +151,8 @@ def fit(
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network, method, chosen["family"], parts)
-    if not targets.classification:
-        _compare_units(y, trained_already)
+    if not targets.classification and isinstance(module, nn.Module):
+        _compare_units(network, x, y, targets, trained_already)
     divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))
     defaults = DEFAULTS | ({"samples": divergence.usual_samples} if divergence else {})
     spec = _training(own.get("training", {}), training, defaults, epochs=epochs, optimiser=optimiser, samples=samples)
@@ -329,10 +329,12 @@ def _match_dropout(network: ModuleNetwork, method: str, family: dict[str, Any], 
         bottom["rate"] = rates.pop()
 
 
-def _compare_units(y: Any, trained_already: bool) -> None:
-    """Warn of outputs of unlike scales that would get one noise."""
+@torch.no_grad()
+def _compare_units(network: ModuleNetwork, x: Any, y: Any, targets: Targets, trained_already: bool) -> None:
+    """Warn of outputs of unlike scales that would get one noise, and of a trained module that training would begin at
+    in other units than its own."""
     rows = numbers_of(y).reshape(len(y), -1).double()
-    std = rows.std(0, correction=0)
+    std, mean = rows.std(0, correction=0), rows.mean(0)
     if trained_already:
         if std.max() > UNLIKE * std.min():
             warnings.warn(
@@ -340,6 +342,20 @@ def _compare_units(y: Any, trained_already: bool) -> None:
                 f"are {std.min():.3g} to {std.max():.3g}: train the module on targets of equal scale",
                 stacklevel=3,
             )
+        return
+    if targets.count:
+        return
+    weights = {name: value[None, None] for name, value in network.parameters_of(network.module).items()}
+    some = x[:BATCH].cpu().to(next(network.module.parameters()).dtype)
+    f, rows = network(weights, some[None])[0, 0].double(), rows[: len(some)]
+    std = torch.where(std > 0, std, 1.0)
+    own, standardised = (((f - each) / by).square().mean() for each, by in ((rows, std), ((rows - mean) / std, 1.0)))
+    if own < 0.5 and standardised > 1:  # better, and worse, than the mean of the targets
+        warnings.warn(
+            "module: its outputs are in the units of the targets, and training takes them for (y - mean) / std, so "
+            "begins far off; change its last layer before: weight / std, (bias - mean) / std",
+            stacklevel=3,
+        )
 
 
 def _refuse_streaming(model: Model) -> None:

@@ -203,6 +203,21 @@ def least_squares(y):
     return made
 
 
+def test_training_from_a_module_in_the_units_of_its_targets_is_warned_of():
+    y = 1000 + 10 * X[:, :1] + torch.randn(60, 1, generator=torch.Generator().manual_seed(1))
+    module, none = least_squares(y), {"epochs": 0, "progress": False}
+    with pytest.warns(UserWarning, match=r"begins far off; change its last layer before: weight / std"):
+        fvi.fit(module, (X, y), "MAP", **none)
+    best = (module(X) - y).square().mean().sqrt().item()
+    with torch.no_grad():
+        module[0].weight.div_(y.std(correction=0))
+        module[0].bias.sub_(y.mean()).div_(y.std(correction=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fvi.fit(module, (X, y), "MAP", **none).score(X, y)["rmse"] == pytest.approx(best, rel=1e-3)
+        fvi.fit(net(1), (X, y), "MAP", **none)
+
+
 def test_outputs_of_unlike_scales_of_a_trained_module_are_warned_of():
     y = X @ torch.tensor([[1.0, 2.0], [-1.0, 1.0]])
     y = y + 0.1 * torch.randn(60, 2, generator=torch.Generator().manual_seed(1))
