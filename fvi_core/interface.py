@@ -29,6 +29,7 @@ import torch
 from torch import nn
 
 from fvi_core import methods, telling
+from fvi_core.data import TrainingData
 from fvi_core.families import Family
 from fvi_core.families.base import NotSupported
 from fvi_core.likelihoods import Likelihood
@@ -41,7 +42,7 @@ from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAINI
 from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
 from fvi_core.stack import ReplicaResult, Stack
-from fvi_core.targets import Targets, numbers_of
+from fvi_core.targets import Targets
 
 KINDS = ("family", "divergence", "prior", "context", "fit")
 INSTEAD = {
@@ -151,8 +152,6 @@ def fit(
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = given or {"name": usual}
     _match_dropout(network, method, chosen["family"], parts)
-    if not targets.classification and isinstance(module, nn.Module):
-        _compare_units(network, x, y, targets, trained_already)
     divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))
     defaults = DEFAULTS | ({"samples": divergence.usual_samples} if divergence else {})
     spec = _training(own.get("training", {}), training, defaults, epochs=epochs, optimiser=optimiser, samples=samples)
@@ -176,6 +175,8 @@ def fit(
     about = targets, network.n_outputs
     with drawn_from(seed_from("validation", seed)):
         held = training_data(x, y if survey is None else y[: len(x)], *about, device, dtype, validation, contexts)
+    if isinstance(module, nn.Module) and not targets.classification and not by_evidence:
+        _compare_units(network, held, targets, trained_already)
     if survey is not None:
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)
@@ -330,27 +331,24 @@ def _match_dropout(network: ModuleNetwork, method: str, family: dict[str, Any], 
 
 
 @torch.no_grad()
-def _compare_units(network: ModuleNetwork, x: Any, y: Any, targets: Targets, trained_already: bool) -> None:
-    """Warn of outputs of unlike scales that would get one noise, and of a trained module that training would begin at
-    in other units than its own."""
-    rows = numbers_of(y).reshape(len(y), -1).double()
-    std, mean = rows.std(0, correction=0), rows.mean(0)
+def _compare_units(network: ModuleNetwork, held: TrainingData, targets: Targets, trained_already: bool) -> None:
+    """Warn where one noise cannot suit all outputs of a trained module, and where training would begin at a module that
+    was trained in the units of its targets."""
+    x, y = held.x[:, :BATCH], held.y[0, :BATCH].double()
     if trained_already:
+        std = held.y[0].reshape(len(held.y[0]), -1).double().std(0, correction=0)
         if std.max() > UNLIKE * std.min():
             warnings.warn(
                 "targets: all outputs of a trained module get one noise, and the standard deviations of these targets "
                 f"are {std.min():.3g} to {std.max():.3g}: train the module on targets of equal scale",
                 stacklevel=3,
             )
-        return
-    if targets.count:
+    if trained_already or targets.count:  # the latter: outputs are other numbers than those of the targets
         return
     weights = {name: value[None, None] for name, value in network.parameters_of(network.module).items()}
-    some = x[:BATCH].cpu().to(next(network.module.parameters()).dtype)
-    f, rows = network(weights, some[None])[0, 0].double(), rows[: len(some)]
-    std = torch.where(std > 0, std, 1.0)
-    own, standardised = (((f - each) / by).square().mean() for each, by in ((rows, std), ((rows - mean) / std, 1.0)))
-    if own < 0.5 and standardised > 1:  # better, and worse, than the mean of the targets
+    f = network(weights, x)[0, 0].double()
+    y, mean, std = y.reshape(f.shape), f.new_tensor(targets.mean), f.new_tensor(targets.std)
+    if ((f - mean) / std - y).square().mean() < 0.5 and (f - y).square().mean() > 1:  # the mean of the targets has 1
         warnings.warn(
             "module: its outputs are in the units of the targets, and training takes them for (y - mean) / std, so "
             "begins far off; change its last layer before: weight / std, (bias - mean) / std",
