@@ -35,8 +35,9 @@ CURVES = (
 
 
 def select(names: Sequence[str], suite: Suite, records: Records, protocol: str | None = None) -> list[Figure]:
-    """Return the figures of these names (default: the whole catalogue). A table's name selects all its figures, and
-    ``<table>-<what>`` one that can be drawn of any table.
+    """Return the figures of these names (default: the whole catalogue), each once. A table's name selects all its
+    figures, and ``<table>-<what>`` one that can be drawn of any table. A figure of the catalogue goes before one of any
+    table with the same name, whose files would replace its own.
 
     Raises UnknownName with the nearest names.
     """
@@ -58,7 +59,7 @@ def select(names: Sequence[str], suite: Suite, records: Records, protocol: str |
             found.append(own[name])
         else:
             raise unknown("figure", name, (*FIGURES, *own))
-    return found
+    return list({figure.name: FIGURES.get(figure.name, figure) for figure in found}.values())
 
 
 def of_table(table: Any, records: Records, protocol: str | None) -> list[Figure]:

@@ -102,6 +102,15 @@ def test_a_table_is_drawn_by_its_name_in_the_size_and_rows_asked_for(sure, tmp_p
     assert again.files[0].stat().st_mtime_ns != before, "other choices draw it again"
 
 
+def test_a_figure_is_drawn_once_and_as_the_catalogue_has_it(sure, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite, records = sure
+    mine = Figure("mine-reliability", "Reliability by hand", "mine", "shapes", "digits:reliability")
+    monkeypatch.setitem(FIGURES, mine.name, mine)
+    found = select(["mine", "mine-points", "mine"], suite, records)
+    assert [each.name for each in found] == [mine.name, "mine-points", "mine-roc", "mine-confidence", "mine-entropy"]
+    assert found[0] is mine
+
+
 def test_unknown_rows_columns_and_figures_are_named_with_the_nearest(sure, tmp_path: Path) -> None:
     suite, records = sure
     figures = select(["mine-points"], suite, records)
