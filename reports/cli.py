@@ -337,7 +337,7 @@ def _print_table(
     rendered = render_table(result, out, choice, width())
     print(rendered.text)
     files = [f"{form}: {_shown(path)}" for form, path in rendered.files.items()]
-    print("In full, with all notes:", *files, sep="\n  ")
+    print("In full, with all notes:" if choice.notes else "Files, without notes:", *files, sep="\n  ")
     figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
     problems = _draw(suite, figures, result.protocol, seeds, records, out)
     _end([*rendered.problems, *problems], told=rendered.problems)

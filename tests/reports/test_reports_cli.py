@@ -46,6 +46,8 @@ def test_table_prints_and_says_where_it_wrote(run, tmp_path: Path) -> None:
         assert (tmp_path / "out" / name).exists()
     listed = output.partition("In full, with all notes:\n")[2].splitlines()[:3]
     assert [line.split(":")[0] for line in listed] == ["  Markdown", "  LaTeX", "  LaTeX alone"]
+    _, bare, _ = run("table", "pequignot2020-5", "--no-notes")
+    assert "Files, without notes:\n  Markdown" in bare and "all notes" not in bare
 
 
 def test_table_takes_protocol_and_seeds(run) -> None:
