@@ -58,7 +58,10 @@ def training_data(
         return found
 
     own, labels = pair("data", x, y)
-    held = None if validation is None else [pair("validation", *read(validation))]
+    held = None
+    if validation is not None:
+        with named_validation():
+            held = [pair("validation", *read(validation))]
     pools = {name: context(name, pool) for name, pool in contexts.items()}
     return TrainingData(own[None], labels[None], own.amin(0)[None], own.amax(0)[None], held, pools)
 
@@ -91,6 +94,18 @@ def streamed(
         batches=batches,
         steps=survey.steps,
     )
+
+
+@contextmanager
+def named_validation() -> Iterator[None]:
+    """Say of errors within this context that they are about the validation data, not about the training data."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):  # others take other arguments
+            raise
+        told = str(error).removeprefix("data: ").removeprefix("validation: ")
+        raise type(error)(f"validation: {told}") from error
 
 
 @contextmanager

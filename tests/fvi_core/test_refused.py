@@ -99,6 +99,23 @@ def test_a_module_that_is_none_and_data_without_points_are_named(error, module, 
         fvi.fit(module, (table(12)[:points], labels(12)[:points]), "MAP", **QUICK)
 
 
+@pytest.mark.parametrize(
+    ("error", "validation", "message"),
+    [
+        (ValueError, (table(0), labels(0)), "validation: expected points, found none"),
+        (ValueError, (table(3) * torch.nan, labels(3)), "validation: expected finite inputs, found NaN"),
+        (ValueError, (table(3), labels(2)), "validation: expected a target for each of 3 inputs, found 2"),
+        (ValueError, (table(3), labels(3) + 1), "validation: labels: expected 0 to 2 for 3 outputs, found 1 to 3"),
+        (ValueError, (table(3)[:, :2], labels(3)), "validation: expected inputs .N, 4., found .3, 2."),
+        (TypeError, table(3), "validation: expected a pair"),
+    ],
+)
+def test_faults_of_validation_data_are_not_told_of_the_training_data(error, validation, message):
+    options = {"training": {"early_stopping": {"patience": 2}}, "validation": validation}
+    with pytest.raises(error, match=f"^{message}"):
+        fvi.fit(Perceptron(), (table(12), labels(12)), "MAP", **QUICK, **options)
+
+
 def test_a_module_whose_head_is_frozen_is_named():
     frozen = Perceptron().requires_grad_(False)
     with pytest.raises(fvi.UnfitModule, match="is frozen, and no method can change it: set its requires_grad_"):
