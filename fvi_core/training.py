@@ -44,7 +44,7 @@ class EarlyStopping:
     pieces of VALIDATION_IMAGES, each of which is one batch).
     """
 
-    patience: int = checked(least=0)
+    patience: int = checked(least=1)
     every: int = checked(1, least=1)
     objective: bool = later(False)
 

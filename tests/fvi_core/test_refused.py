@@ -52,6 +52,7 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (UnknownPart, {"training": {"early_stopping": {"patiance": 5}}}, "did you mean 'patience'"),
         (UnknownPart, {"training": {"early_stopping": {}}}, "expected the hyper-parameter 'patience', found none"),
         (ValueError, {"training": {"early_stopping": {"patience": 5}}}, "found none: give fit.. validation data"),
+        (ValueError, {"training": {"early_stopping": {"patience": 0}}}, "patience: expected 1 or more, found 0"),
         (
             ValueError,
             {"training": {"early_stopping": {"patience": 3, "every": 0}}},
