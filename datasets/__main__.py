@@ -1,4 +1,4 @@
-"""`python -m datasets list` lists the data sets, those of plug-ins included; `fetch [names]` gets the files.
+"""`python -m datasets list [names]` lists the data sets, those of plug-ins included; `fetch [names]` gets the files.
 
 `python -m datasets corrupt [cifar10] [cifar100]` makes corrupted test images in advance; several such commands share
 the work, and a stopped one resumes where it was.
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch", help="default: fetch"
     )
-    parser.add_argument("names", nargs="*", help="data sets to fetch, or to corrupt (default: all)")
+    parser.add_argument("names", nargs="*", help="data sets to list, to fetch or to corrupt (default: all)")
     parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
     parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")
     with streams():
@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             if options.command == "corrupt":
                 return _corrupt(options.names or CORRUPTED, options.cache, options.images)
-            return _list() if options.command == "list" else _fetch(options.names or names(), options.cache)
+            if options.command == "list":
+                return _list(options.names)
+            return _fetch(options.names or names(), options.cache)
         except (UnknownDataset, DataNotFound, ValueError) as error:
             own = isinstance(error, UnknownDataset | DataNotFound | BadData)
             if not own and type(error).__module__ != "fvi_core.plugins":
@@ -54,10 +56,13 @@ def main(arguments: list[str] | None = None) -> int:
             return 130
 
 
-def _list() -> int:
+def _list(wanted: list[str]) -> int:
     import_module("fvi_core.plugins").load()  # by name: datasets/ imports no other room, only this command needs it
+    chosen = wanted or names()
+    for name in set(chosen) - set(names()):
+        describe(name)  # which raises UnknownDataset
     print(f"{'name':20} {'task':14} {'train':>6} {'test':>5} {'input':>9} {'splits':>6}  origin")
-    for name in names():
+    for name in chosen:
         try:
             d = describe(name)
         except (BadData, DataNotFound) as error:

@@ -268,8 +268,11 @@ def test_what_can_be_had_is_fetched_when_another_file_cannot(
 def test_command_lists_and_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["list"]) == 0
     assert "two_moons_rudner" in capsys.readouterr().out
-    assert __main__.main(["fetch", "bostn"]) == 2
-    assert "did you mean 'boston'" in capsys.readouterr().err
+    assert __main__.main(["list", "yacht", "digits"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["name", "yacht", "digits"]
+    for command in ("fetch", "list"):
+        assert __main__.main([command, "bostn"]) == 2
+        assert "did you mean 'boston'" in capsys.readouterr().err
 
 
 def test_the_command_names_a_misspelt_variable(monkeypatch, capsys) -> None:
