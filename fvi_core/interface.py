@@ -41,7 +41,7 @@ from fvi_core.reading import Data, Survey, changes, drawn_from, inputs, read, st
 from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.settings import unchanged
 from fvi_core.spelling import nearest
-from fvi_core.stack import ReplicaResult, Stack
+from fvi_core.stack import DTYPES, ReplicaResult, Stack
 from fvi_core.targets import Targets
 
 KINDS = ("family", "divergence", "prior", "context", "fit")
@@ -159,8 +159,9 @@ def fit(
         if epochs or optimiser or training:
             raise TypeError(f"fit {method!r} trains nothing: leave out epochs, optimiser and training")
         spec["epochs"] = 0
-    dtype = next(network.module.parameters()).dtype
-    spec.setdefault("dtype", str(dtype).removeprefix("torch."))
+    own_type = next(network.module.parameters()).dtype
+    spec.setdefault("dtype", str(own_type).removeprefix("torch."))
+    dtype = DTYPES.get(spec["dtype"], own_type)  # another name is refused with the other options of training
     model = build(network, chosen, spec)
     by_evidence = type(model.family.independent()[0]).log_evidence is not Family.log_evidence
     loaders = getattr(getattr(data, "batch_sampler", None), "batch_size", None) or getattr(data, "batch_size", None)
@@ -255,6 +256,8 @@ def build(network: Network, parts: Mapping[str, Any], training: Mapping[str, Any
     """Return the parts of a method, built. Raises UnknownPart."""
     built = {kind: REGISTRIES[kind].build(parts[kind]) if parts.get(kind) else None for kind in KINDS}
     likelihood, weight = LIKELIHOODS.build(parts["likelihood"]), make("weight", Weight, parts["weight"])
+    if isinstance(network, ModuleNetwork) and training.get("dtype") in DTYPES:
+        network.constants_in(DTYPES[training["dtype"]])
     return Model(network, likelihood=likelihood, weight=weight, precision=training.get("precision", "float32"), **built)  # type: ignore[arg-type]
 
 

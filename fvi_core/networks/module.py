@@ -149,6 +149,14 @@ class ModuleNetwork(Network):
         state = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         return {name: value.detach() for name, value in state.items() if name not in held | counters}
 
+    def constants_in(self, dtype: torch.dtype) -> None:
+        """Turn what passes read beside parameters, frozen parameters and buffers of the module's type, into ``dtype``;
+        ``constants`` and ``module_of`` keep the module's own."""
+        if isinstance(body := self.layers[0], Body):
+            own = next(self.module.parameters()).dtype
+            for each in (body.module, *(leaf.module for leaf in body.leaves if isinstance(leaf, Opaque))):
+                each._apply(lambda value: value.to(dtype) if value.dtype == own else value)
+
     # parameters to and from modules
 
     def parameters_of(self, module: nn.Module) -> Parameters:

@@ -12,7 +12,7 @@ from fvi_core.methods import catalogue
 from fvi_core.networks import UnfitModule
 from fvi_core.networks.module import _anew
 from fvi_core.random import Streams
-from tests.fvi_core.networks.modules import Text, tokens
+from tests.fvi_core.networks.modules import Text, table, tokens
 
 REFUSED = {
     "GP": "needs Gaussian noise, which likelihood 'categorical' has not",
@@ -226,3 +226,27 @@ def test_a_linear_layer_without_a_bias_is_named_where_it_cannot_serve(method):
     x, y = torch.randn(12, 3), torch.arange(12) % 3
     with pytest.raises(NotSupported, match="submodule '2', Linear .without a bias"):
         fvi.fit(module, (x, y), method, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("method", ["MAP", "MFVI", "GFSVI", "SWAG"])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_training_in_another_type_is_that_of_the_module_in_that_type(method, frozen, tmp_path):
+    made = []
+    for module, training in ((table_net(frozen), {"dtype": "float64"}), (table_net(frozen).double(), {})):
+        options = {"epochs": 2, "training": training, "progress": False}
+        made.append(fvi.fit(module, (table(12).double(), table(12, 1).double()[:, :2]), method, **options))
+        assert {value.dtype for value in made[-1].parameters.values()} == {torch.float64}
+    x, module = table(5).double() / 3, table_net(frozen)
+    found, expected = (each.predict(x, samples=2).values for each in made)
+    assert torch.equal(found, expected)
+    made[0].save(tmp_path / "mine.fvi")
+    assert torch.equal(fvi.load(tmp_path / "mine.fvi", module).predict(x, samples=2).values, expected)
+
+
+def table_net(frozen: bool) -> nn.Sequential:
+    """A perceptron, the same at each call, perhaps with a constant first layer."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2))
+    net[0].requires_grad_(not frozen)
+    return net
