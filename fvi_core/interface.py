@@ -348,7 +348,7 @@ def _compare_units(network: ModuleNetwork, held: TrainingData, targets: Targets,
             )
     if trained_already or targets.count:  # the latter: outputs are other numbers than those of the targets
         return
-    weights = {name: value[None, None] for name, value in network.parameters_of(network.module).items()}
+    weights = {name: value[None, None].to(x) for name, value in network.parameters_of(network.module).items()}
     f = network(weights, x)[0, 0].double()
     y, mean, std = y.reshape(f.shape), f.new_tensor(targets.mean), f.new_tensor(targets.std)
     if ((f - mean) / std - y).square().mean() < 0.5 and (f - y).square().mean() > 1:  # the mean of the targets has 1
