@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fvi_core import methods, telling
 from fvi_core.data import TrainingData
@@ -176,8 +176,10 @@ def fit(
     about = targets, network.n_outputs
     with drawn_from(seed_from("validation", seed)):
         held = training_data(x, y if survey is None else y[: len(x)], *about, device, dtype, validation, contexts)
-    if isinstance(module, nn.Module) and not targets.classification and not by_evidence:
-        _compare_units(network, held, targets, trained_already)
+    if trained_already and not targets.classification:
+        _warn_of_scales(held.y[0])
+    elif isinstance(module, nn.Module) and not (targets.classification or targets.count or by_evidence):
+        _warn_of_units(network, held, targets)  # targets.count: outputs are other numbers than those of the targets
     if survey is not None:
         _refuse_streaming(model)
         held = streamed(data, survey, seed, *about, held)
@@ -333,24 +335,25 @@ def _match_dropout(network: ModuleNetwork, method: str, family: dict[str, Any], 
         bottom["rate"] = rates.pop()
 
 
+def _warn_of_scales(y: Tensor) -> None:
+    """Warn where one noise cannot suit all outputs of a trained module; y: its targets ``[N]`` or ``[N, Q]``."""
+    std = y.reshape(len(y), -1).double().std(0, correction=0)
+    if std.max() > UNLIKE * std.min():
+        warnings.warn(
+            "targets: all outputs of a trained module get one noise, and the standard deviations of these targets "
+            f"are {std.min():.3g} to {std.max():.3g}: train the module on targets of equal scale",
+            stacklevel=3,
+        )
+
+
 @torch.no_grad()
-def _compare_units(network: ModuleNetwork, held: TrainingData, targets: Targets, trained_already: bool) -> None:
-    """Warn where one noise cannot suit all outputs of a trained module, and where training would begin at a module that
-    was trained in the units of its targets."""
-    x, y = held.x[:, :BATCH], held.y[0, :BATCH].double()
-    if trained_already:
-        std = held.y[0].reshape(len(held.y[0]), -1).double().std(0, correction=0)
-        if std.max() > UNLIKE * std.min():
-            warnings.warn(
-                "targets: all outputs of a trained module get one noise, and the standard deviations of these targets "
-                f"are {std.min():.3g} to {std.max():.3g}: train the module on targets of equal scale",
-                stacklevel=3,
-            )
-    if trained_already or targets.count:  # the latter: outputs are other numbers than those of the targets
-        return
+def _warn_of_units(network: ModuleNetwork, held: TrainingData, targets: Targets) -> None:
+    """Warn where training would begin at a module that was trained in the units of its targets."""
+    x = held.x[:, :BATCH]
     weights = {name: value[None, None].to(x) for name, value in network.parameters_of(network.module).items()}
     f = network(weights, x)[0, 0].double()
-    y, mean, std = y.reshape(f.shape), f.new_tensor(targets.mean), f.new_tensor(targets.std)
+    y = held.y[0, :BATCH].double().reshape(f.shape)
+    mean, std = f.new_tensor(targets.mean), f.new_tensor(targets.std)
     if ((f - mean) / std - y).square().mean() < 0.5 and (f - y).square().mean() > 1:  # the mean of the targets has 1
         warnings.warn(
             "module: its outputs are in the units of the targets, and training takes them for (y - mean) / std, so "

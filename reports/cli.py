@@ -213,9 +213,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Count, per paper and table, the published cells, those with records, and those reproduced."""
         from reports import coverage as counting
 
-        records = _records(results)
-        out.mkdir(parents=True, exist_ok=True)
-        rows = counting.remembered(records, suite, out / ".coverage")
+        rows = counting.remembered(_records(results), suite, out / ".coverage")
         print(f"{counting.text(rows)}\nMarkdown: {_written(out / 'coverage.md', counting.markdown(rows))}")
         problems = counting.problems(rows)
         _end(problems, told=problems)
@@ -291,7 +289,6 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         records = _records(results)
         found = page.of_book(Book(suite, records))
         print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
-        out.mkdir(parents=True, exist_ok=True)
         every = _written(out / "findings.csv", words.as_csv(words.flat(found)))
         told = _written(file, page.page(found))
         if readme.is_file():

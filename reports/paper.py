@@ -90,7 +90,6 @@ def _write(book: Book, out: Path, figures: Iterable[Drawn], say: Callable[[str],
     methods = Methods(book)
     say("Tables: every record is read")
     shown = [sheet for sheet in book.flat if sheet.filled]
-    (out / "tables").mkdir(parents=True, exist_ok=True)
     parts = [
         _front(book, len(shown)),
         chapter(of_book(book)),

@@ -139,11 +139,10 @@ def parse(
     config = record["config"]
     folder = slug(config["dataset"]["name"]), slug(config["method"])
     if path.parts[-3:-1] != folder:
-        there = path.parent.parent.parent.joinpath(*folder, path.name).exists()
-        remedy = "where another file has its name: delete one of them" if there else f"move it there, or {WHAT_TO_DO}"
-        raise RecordError(
-            f"{path}: is in the wrong folder, expected {'/'.join(folder)}{', ' if there else ': '}{remedy}"
-        )
+        remedy = f": move it there, or {WHAT_TO_DO}"
+        if path.parents[2].joinpath(*folder, path.name).exists():
+            remedy = ", where another file has its name: delete one of them"
+        raise RecordError(f"{path}: is in the wrong folder, expected {'/'.join(folder)}{remedy}")
     record["metrics"] = [] if "metrics" in without else rows.with_values(values)
     return cast(Record, record), rows, values
 
