@@ -68,6 +68,7 @@ plt.rcParams.update(
         "svg.fonttype": "none",  # text stays text: small files, and it can be searched
         "svg.hashsalt": "fvi-bench",
         "savefig.dpi": 200,
+        "text.hinting": "none",  # else letters are wider or narrower by resolution, and broken lines too long in some
     }
 )
 

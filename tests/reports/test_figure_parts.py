@@ -18,7 +18,7 @@ from reports.figures import FIGURES, Figure, Runs, kernels
 from reports.figures.ood import _reliability
 from reports.figures.own import BELOW, points
 from reports.figures.parts import FEW, few, mean_and_error, two_histograms
-from reports.figures.style import labelled, plt
+from reports.figures.style import labelled, plt, wrapped
 from reports.figures.toys import shades
 
 
@@ -121,3 +121,16 @@ def test_shades_end_one_two_and_three_deviations_from_the_mean() -> None:
         assert {tuple(corner) for corner in np.asarray(corners)} == {
             (float(x), mean[x] + side * count * std[x]) for x in (0, 1) for side in (-1, 1)
         }
+
+
+@pytest.mark.parametrize("points", [6.0, 7.5, 8.0])
+def test_broken_lines_are_as_wide_in_every_resolution(points: float) -> None:
+    words = "protocol paper, n = 3 runs; bars: SE; no values: boston parameter, concrete parameter, wine predictor"
+    figure = plt.figure(figsize=(4, 1), dpi=100)
+    for line in wrapped(figure, words, points, 3.0):
+        text = figure.text(0, 0, line, fontsize=points)
+        for dpi in (72, 100, 200, 400):
+            figure.set_dpi(dpi)
+            assert text.get_window_extent().width / dpi < 3.02, (line, dpi)
+        figure.set_dpi(100)
+    plt.close(figure)
