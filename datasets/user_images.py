@@ -137,7 +137,8 @@ def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split
 def statistics(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return mean and standard deviation (1 if constant) of each channel of bytes [N, C, H, W] / 255, by exact sums."""
     n = images.size // images.shape[1]
-    sums = [(int(c.sum(dtype=np.int64)), int(np.square(c, dtype=np.int64).sum())) for c in np.moveaxis(images, 1, 0)]
+    squares = np.einsum("nchw,nchw->c", images, images, dtype=np.int64)  # needs no wider copy of the images
+    sums = list(zip(images.sum((0, 2, 3), dtype=np.int64).tolist(), squares.tolist()))
     return tuple(s / n / 255 for s, _ in sums), tuple(
         math.sqrt(max(n * q - s * s, 0)) / n / 255 or 1.0 for s, q in sums
     )
@@ -164,7 +165,7 @@ def _ood(name: str, source: Source, form: Form, like: np.ndarray) -> EvaluationS
 
 def _check_scale(source: Source, images: np.ndarray, like: np.ndarray) -> None:
     """Raise BadData where one array was divided by 255 and the other was not."""
-    found, expected = (np.abs(each.astype(np.float32)).max() for each in (images, like))
+    found, expected = (max(-float(each.min()), float(each.max())) for each in (images, like))
     if 0 < min(found, expected) < max(found, expected) / SCALE:
         raise BadData(
             f"{source[0]}: expected images on the scale of the training images, up to {expected:g}, found up to "

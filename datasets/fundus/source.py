@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import GET_AGAIN, BadData, DataNotFound, reading
+from ..checks import BadData, DataNotFound, reading
 from ..prepared import latest, opened, shards
 
 if TYPE_CHECKING:
     from PIL import Image
 
 PARTS = ("train", "validation", "test")
+AGAIN = "correct it, or get it again from its provider, as docs/retinopathy.md says"  # no command fetches it
 _ENDS = (0.7, 0.8)  # of the training and the validation part
 
 
@@ -101,18 +102,18 @@ class Source:
 def graded(where: str, rows: list[tuple[str, str]]) -> tuple[tuple[str, ...], np.ndarray]:
     """Return distinct ids and grades 0 to 4 of a table's pairs (id, grade), sorted by id. Raises BadData."""
     if not rows:
-        raise BadData(f"{where}: expected graded images, found none; {GET_AGAIN}")
+        raise BadData(f"{where}: expected graded images, found none; {AGAIN}")
     for image, grade in rows:
         if grade.strip() not in map(str, range(GRADES)) or not image:
             raise BadData(
                 f"{where}: expected a grade from 0 to {GRADES - 1} of every image, found {grade!r} of {image!r}; "
-                f"{GET_AGAIN}"
+                f"{AGAIN}"
             )
     rows = sorted(rows)
     ids = tuple(image for image, _ in rows)
     if len(set(ids)) < len(ids):
         twice = next(a for a, b in itertools.pairwise(ids) if a == b)
-        raise BadData(f"{where}: expected every image once, found {twice!r} twice; {GET_AGAIN}")
+        raise BadData(f"{where}: expected every image once, found {twice!r} twice; {AGAIN}")
     return ids, np.array([int(grade) for _, grade in rows], np.int64)
 
 
@@ -139,11 +140,11 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
     files = {part: shards(where, part) for part in splits}
     for part, rows in splits.items():
         for i in range(len(rows)):
-            with reading(files[part], f"image {i} of split {part}"):
+            with reading(files[part], f"image {i} of split {part}", AGAIN):
                 name, label = rows[i]["name"], int(rows[i]["label"])
             name = name.decode() if isinstance(name, bytes) else str(name)
             if name in found:
-                raise BadData(f"{where}: expected every image once, found {name!r} twice; {GET_AGAIN}")
+                raise BadData(f"{where}: expected every image once, found {name!r} twice; {AGAIN}")
             if label >= 0:
                 found[name] = (str(label), part, i)
     ids, grades = graded(str(where), [(name, grade) for name, (grade, _, _) in found.items()])
@@ -151,7 +152,7 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
 
     def image(i: int) -> Image.Image:
         part, row = places[i]
-        with reading(files[part], f"image {row} of split {part}"):
+        with reading(files[part], f"image {row} of split {part}", AGAIN):
             return Image.fromarray(np.asarray(splits[part][row]["image"]))
 
     about = hashlib.sha256()

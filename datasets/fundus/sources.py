@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import unicodedata
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +23,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import fetch
-from ..checks import GET_AGAIN, BadData, DataNotFound, decoded, reading, stamped
+from ..checks import BadData, DataNotFound, decoded, reading, stamped
 from ..fetch import Folder
 from ..notices import say
-from .source import Source, graded, prepared
+from .source import AGAIN, Source, graded, prepared
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -62,7 +63,7 @@ def find(name: str, root: Folder = None) -> Source:
         for path in folder.glob(pattern)
         if not path.name.startswith(HIDDEN)
     )
-    return _read(name, folder, *(stamped(path) for path in sorted(tables)))
+    return _read(name, folder, *(stamped(path, AGAIN) for path in sorted(tables)))
 
 
 def content(name: str) -> dict[str, str]:
@@ -92,7 +93,7 @@ def opened(path: Path) -> Image.Image:
     """Read an image, upright by its EXIF orientation, 16-bit grey as 8 bits. Raises BadData."""
     from PIL import Image, ImageOps  # here, since most commands read no image
 
-    with reading(path, "a whole image"):
+    with reading(path, "a whole image", AGAIN):
         image = Image.open(path)
         image.load()
         return ImageOps.exif_transpose(_in_bytes(path, image))
@@ -119,14 +120,14 @@ def _in_bytes(path: Path, image: Image.Image) -> Image.Image:
 def table(path: Path, *columns: str) -> list[tuple[str, ...]]:
     """Return columns of a CSV file with a header. Raises BadData."""
     with (
-        reading(path, f"a table with the columns {', '.join(columns)}"),
+        reading(path, f"a table with the columns {', '.join(columns)}", AGAIN),
         io.StringIO(decoded(path), newline="") as file,
     ):
         rows = csv.DictReader(file, strict=True)
         names = [name.strip() for name in rows.fieldnames or ()]
         if not set(columns) <= set(names):
             found = ", ".join(names)[:100] or "none"
-            raise BadData(f"{path}: expected the columns {', '.join(columns)}, found {found}; {GET_AGAIN}")
+            raise BadData(f"{path}: expected the columns {', '.join(columns)}, found {found}; {AGAIN}")
         rows.fieldnames = names
         return [tuple(row[name] or "" for name in columns) for row in rows]
 
@@ -135,10 +136,10 @@ def digest_of(tables: list[Path], images: list[Path]) -> str:
     """Return 16 digits of the SHA-256 over the content of tables and the names and sizes of images."""
     digest = hashlib.sha256(READING)
     for path in tables:
-        with reading(path, "a file"):
+        with reading(path, "a file", AGAIN):
             digest.update(path.read_bytes())
     for path in images:
-        with reading(path, "an image"):
+        with reading(path, "an image", AGAIN):
             digest.update(f"\0{path.name} {path.stat().st_size}".encode())
     return digest.hexdigest()[:16]
 
@@ -159,7 +160,8 @@ def _folder(name: str, folder: Path) -> Source:
     paths = [found[image][1] for image in ids]
     parts = tuple(found[image][2] for image in ids)
     for path in {path.parent for path in paths}:
-        _check_files(path, where, [own for own in paths if own.parent == path])
+        stored = _files_of(path, where, [own for own in paths if own.parent == path])
+        paths = [stored.get(own, own) for own in paths]
     image, official, digest = lambda i: opened(paths[i]), parts if any(parts) else (), digest_of(tables, paths)
     return Source(name, f"{name}, the user's folder", ids, grades, image, official, digest=digest)
 
@@ -174,12 +176,12 @@ def _eyepacs(folder: Path) -> tuple[list[Path], Found]:
     usage = {"Public": "validation", "Private": "test"}
     for image, grade, used in _once(solution, "image", "level", "Usage") if solution in tables else ():
         if used not in usage:
-            raise BadData(f"{solution}: expected the usage Public or Private of {image!r}, found {used!r}; {GET_AGAIN}")
+            raise BadData(f"{solution}: expected the usage Public or Private of {image!r}, found {used!r}; {AGAIN}")
         rows.append((image, grade, usage[used]))
     found = {}
     for image, grade, part in rows:
         if image in found:
-            raise BadData(f"{solution}: expected other images than in {labels.name}, found {image!r}; {GET_AGAIN}")
+            raise BadData(f"{solution}: expected other images than in {labels.name}, found {image!r}; {AGAIN}")
         path = folder / ("train" if part == "train" else "test") / f"{image}.jpeg"
         found[image] = (grade, path, part if solution in tables else "")
     return tables, found
@@ -211,11 +213,16 @@ def _once(path: Path, *columns: str) -> list[tuple[str, ...]]:
     return rows
 
 
-def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
-    """Raise BadData for a graded image without a file, and for a file without a grade."""
+def _files_of(folder: Path, where: str, paths: list[Path]) -> dict[Path, Path]:
+    """Return the file of each path, whose name may have decomposed accents.
+
+    Raises BadData for a graded image without a file, and for a file without a grade.
+    """
     wanted = {path.name for path in paths}
-    with reading(folder, "a folder of images"):
-        there = {path.name for path in folder.iterdir() if path.suffix == paths[0].suffix}
+    with reading(folder, "a folder of images", AGAIN):
+        files = [path for path in folder.iterdir() if path.suffix == paths[0].suffix]
+    stored = {unicodedata.normalize("NFC", path.name): path for path in files}
+    there = set(stored)
     if hidden := {name for name in there if name.startswith(HIDDEN)} - wanted:
         say(f"{folder}: {len(hidden)} files whose names begin with {HIDDEN} are skipped; macOS writes them")
         there -= hidden
@@ -226,6 +233,7 @@ def _check_files(folder: Path, where: str, paths: list[Path]) -> None:
             f"{folder}: expected the {len(wanted)} images that are graded, found {len(absent or more)} {what}, "
             f"{min(absent or more)} first; get it again, or take these from both"
         )
+    return {path: stored[path.name] for path in paths}
 
 
 @lru_cache(maxsize=1)
@@ -240,7 +248,8 @@ def _files(name: str) -> list[str]:
 
 
 def _known(file: str, name: str, root: Folder) -> Path:
-    tried = []
+    users = fetch.users_folder(VARIABLE)
+    tried = [f"{users / name}: not there"] if users else []
     for folder in (fetch.cache_folder(root), *fetch.mirror_folders()):
         fault = fetch.check_file(folder / file, known_files()[file])
         if fault is None:
@@ -263,7 +272,7 @@ def _mosaics(name: str, labels: Path, *mosaics: Path) -> Source:
         if file not in by_name or not tile.isdecimal():
             raise BadData(
                 f"{labels}: expected of {image!r} a tile in {', '.join(by_name)}, found tile {tile!r} of {file!r}; "
-                f"{GET_AGAIN}"
+                f"{AGAIN}"
             )
         places.append((by_name[file], int(tile)))
     return Source(name, f"{name}, mosaics of {TILE} pixels", ids, grades, partial(_tile, places), (), False, TILE)
@@ -276,7 +285,7 @@ def _tile(places: list[tuple[Path, int]], i: int) -> Image.Image:
     if mosaic.width != ACROSS * TILE or top + TILE > mosaic.height:
         raise BadData(
             f"{path}: expected {ACROSS} tiles of {TILE} pixels in a row, and tile {tile}, found an image of "
-            f"{mosaic.width}x{mosaic.height}; {GET_AGAIN}"
+            f"{mosaic.width}x{mosaic.height}; {AGAIN}"
         )
     return mosaic.crop((left, top, left + TILE, top + TILE))
 

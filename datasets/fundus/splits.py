@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from ..checks import DataNotFound
+from ..checks import BadData, DataNotFound
 from ..contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
 from ..fetch import Folder
 from . import FINDINGS, kept, sources
@@ -120,6 +120,13 @@ def _assemble(name: str, scheme: str, root: str | None, source: Source) -> Split
     known = source.grades <= task.last
     rows = {own: np.flatnonzero((part == own) & known) for own in PARTS}
     arrays = {own: Arrays(images[index], _findings(source, index, task)) for own, index in rows.items()}
+    for own in ("train", "test"):
+        without, found = np.bincount(arrays[own].y, minlength=2)
+        if not (without and found):
+            raise BadData(
+                f"data set {name}, scheme {scheme}: expected {own} images with and without the finding, found {found} "
+                f"with and {without} without it among {len(source.ids)} images in all; add graded images"
+            )
     evaluations: dict[str, Callable[[], EvaluationSet]]
     if known.all():
         evaluations = {f"shift-{other}": partial(_country, other, scheme, root) for other in SHIFTS[name]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,9 +140,33 @@ REFUSED = {
 @pytest.mark.parametrize(("files", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_a_folder_lacks_is_named(files: Files, message: str, lay: Lay) -> None:
     lay(files)
-    with pytest.raises(BadData, match=message):
+    with pytest.raises(BadData, match=message) as caught:
         datasets.load("eyepacs")
+    assert "make data" not in str(caught.value)  # which fetches no photograph
     assert needs.lacking("eyepacs")[0].reason
+
+
+def test_a_part_without_a_finding_is_named(lay: Lay) -> None:
+    files = aptos()
+    lay(files | {"aptos/train.csv": table("id_code,diagnosis", [(f"{i:012x}", 3 + i % 2) for i in range(60)])})
+    for scheme, found in (("moderate-64", "42 with and 0 without"), ("severity-64", "0 with and 0 without")):
+        with pytest.raises(BadData, match=f"scheme {scheme}: expected train images .*, found {found} it among 60"):
+            datasets.load("aptos", scheme=scheme)
+    for path in (lay({}) / "aptos" / "train_images").iterdir():
+        path.unlink()
+    lay(aptos(8))
+    with pytest.raises(BadData, match="expected test images .*, found 0 with and 0 without it among 8 images"):
+        datasets.load("aptos")
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_of_files_may_be_composed_or_not(form: str, lay: Lay) -> None:
+    files, name = aptos(), unicodedata.normalize(form, "M\u00fcller links")
+    files[f"aptos/train_images/{name}.png"] = files.pop(f"aptos/train_images/{3:012x}.png")
+    lay(replaced(files, ".csv", f"{3:012x}".encode(), name.encode()))
+    source = sources.find("aptos")
+    place = source.ids.index("M\u00fcller links")
+    assert np.array_equal(np.asarray(source.image(place)), photograph(3)) and source.grades[place] == 3
 
 
 def test_a_corrupt_image_is_named(lay: Lay) -> None:
@@ -158,6 +183,12 @@ def test_absent_sets_are_said_to_be_got_under_the_providers_rules(places: tuple[
     assert [lack.dataset for lack in needs.lacking("aptos", sets=("test", "shift-idrid"))] == ["aptos", "idrid"]
     assert datasets.describe("aptos").n_train == 2566  # known of the mosaics: runs have names without data
     assert not any(file.startswith(("retina/aptos", "retina/eyepacs")) for file in fetch.registry())
+
+
+def test_a_folder_without_the_set_is_among_the_places_that_were_tried(lay: Lay) -> None:
+    folder = lay({"APTOS2019/train.csv": b""})
+    with pytest.raises(DataNotFound, match=f"Tried:\n  {folder}/aptos: not there\n"):
+        datasets.load("aptos")
 
 
 def test_fetching_says_what_a_user_has_to_get(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

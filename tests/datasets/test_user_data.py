@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -297,6 +299,19 @@ def test_scales_that_do_not_belong_together_are_refused(tmp_path):
         loaded("bytes", "bytes", mean=(0.5,) * 3, std=(0.0,) * 3)
     with pytest.raises(BadData, match="wide.NPZ: expected finite numbers, found inf at .*; correct the file, or how"):
         loaded("wide", "wide")
+
+
+def test_images_are_measured_without_copies_of_wider_numbers(tmp_path):
+    x = np.random.RandomState(0).randint(0, 256, (300, 64, 64, 1)).astype(np.uint8)
+    for subset in ("train", "test"):
+        np.savez(tmp_path / f"{subset}.npz", images=x, labels=np.arange(len(x)) % 2)
+    add_images(tmp_path)
+    tracemalloc.start()
+    split = datasets.load("pictures")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * x.nbytes  # both subsets, and what finds numbers that are not finite
+    assert np.isclose([*split.pixels.mean, *split.pixels.std], [(x / 255).mean(), (x / 255).std()]).all()
 
 
 def test_wide_whole_numbers_are_refused_with_what_to_do(tmp_path):
