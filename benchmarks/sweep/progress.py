@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.experiment.alone import WAITING
@@ -94,7 +95,8 @@ class Plain(Display):
                 self.failed.update(keys)
             told = "for the same reason" if reason in self.reasons else brief(reason)
             self.reasons.add(reason)
-            self.say(f"{UNMADE[status]}: {group.title}: {told} ({' '.join(keys)})")
+            runs = replace(group, runs=tuple(run for run in group.runs if run.key in keys))
+            self.say(f"{UNMADE[status]}: {runs.title}: {told} ({' '.join(keys)})")
         self._show(now=len(self.known) >= self.total)
 
     def say(self, text: str) -> None:

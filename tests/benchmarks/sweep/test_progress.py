@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.sweep import progress
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.forecast import Forecast
@@ -30,6 +32,19 @@ def test_plain_progress(tmp_path, capsys):
     assert "failed: MAP, digits, split 2 seed 2: for the same reason" in told
     assert told.splitlines()[-1].startswith("3/3 runs, 2 failed in ")
     assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
+
+
+def test_a_failure_names_the_runs_of_a_group_that_failed(tmp_path, capsys):
+    configs = [fakes.config(), fakes.config(method="MAP (temperature)"), fakes.config(1)]
+    plan = make_plan(configs, tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    display, group = progress.Plain(every=0), replace(plan.groups[0], runs=plan.runs)
+    display.begin(plan, Forecast([group]))
+    fitted = next(run.key for run in plan.runs if run.config["method"] != "MAP")
+    display.end(
+        group, [RunOutcome(k, "failed" if k == fitted else "done", "no fit" * (k == fitted)) for k in group.keys]
+    )
+    told = capsys.readouterr().out
+    assert f"failed: MAP (temperature), digits, split 0 seed 0: no fit ({fitted})" in told
 
 
 def test_a_record_that_could_not_be_saved_at_once_is_no_failure(tmp_path, capsys):
