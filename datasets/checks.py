@@ -121,8 +121,10 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
     if y.dtype.kind not in WHOLE:
         raise BadData(f"{where}: expected whole-number labels, found {y.dtype}")
     found = np.unique(y)
-    if len(found) == 0 or found[0] < 0 or found[-1] >= n_classes or (all_occur and len(found) != n_classes):
-        shown = ", ".join(str(label) for label in found[:20]) or "none"
+    inside = len(found) > 0 and found[0] >= 0 and found[-1] < n_classes
+    if not inside or (all_occur and len(found) != n_classes):
+        named = np.setdiff1d(np.arange(n_classes), found) if inside else found
+        shown = ("none of " if inside else "") + ", ".join(str(label) for label in named[:20]) or "none"
         from_one = len(found) > 0 and found[0] == 1 and found[-1] == n_classes
         remedy = "subtract 1 from them" if from_one else "do labels and inputs belong together?"
         raise BadData(

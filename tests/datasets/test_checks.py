@@ -79,7 +79,7 @@ def test_row_numbers_may_be_written_as_floats(tmp_path: Path, write: Callable) -
         ([0, 1, 2, 3], "every label from 0 to 2, found 0, 1, 2, 3"),
         ([1, 2, 3], "found 1, 2, 3; subtract 1 from them"),
         ([0, 3], "found 0, 3; do labels and inputs belong together"),
-        ([0, 1, 1], "found 0, 1"),
+        ([0, 1, 1], "every label from 0 to 2, found none of 2; do labels and inputs"),
         ([-1, 0, 1], "found -1, 0, 1"),
         ([0.0, 1.0, 2.0], "expected whole-number labels, found float64"),
         (np.array([0, 1, 2], "m8[s]"), "expected whole-number labels, found timedelta64"),
