@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import IO
 
@@ -73,9 +73,9 @@ def add_images(
         wrong = [value for value in values or () if not least < value < math.inf]
         if wrong:
             raise ValueError(f"data set {name}: expected {what}, found {wrong[0]}")
-    if classes < 2:
-        raise ValueError(f"data set {name}: expected two classes or more, found {classes}")
-    form = Form(classes, channels_last, means, stds)
+    if not isinstance(classes, Integral) or classes < 2:
+        raise ValueError(f"data set {name}: classes: expected how many there are, two or more, found {classes!r}")
+    form = Form(int(classes), channels_last, means, stds)
     sources = {"train": _source(name, train), "test": _source(name, test)}
     sources |= {f"ood-{other}": _source(name, paths, labels=False) for other, paths in (ood or {}).items()}
     files = [

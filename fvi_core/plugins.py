@@ -177,7 +177,15 @@ def _fault(plugin: Plugin, error: BaseException) -> str:
     where = _place(error, plugin) or str(plugin.path)
     if isinstance(error, SyntaxError) and error.filename and plugin.has(error.filename):
         where, text = f"{error.filename}, line {error.lineno}", error.msg
-    return f"{plugin.title}: {where}: {type(error).__name__}: {text[:300]}; {plugin.remedy}"
+    return f"{plugin.title}: {where}: {type(error).__name__}: {text[:300]}; {_remedy(plugin, error)}"
+
+
+def _remedy(plugin: Plugin, error: BaseException) -> str:
+    folder = plugin.path if plugin.path.is_dir() else plugin.path.parent
+    if isinstance(error, ModuleNotFoundError) and (folder / f"{error.name}.py").is_file():
+        package = f"make {folder} a package (a folder with an __init__.py, named in {VARIABLE}), and "
+        return f"{package * plugin.path.is_file()}write `from . import {error.name}`"
+    return plugin.remedy
 
 
 def place_of(error: BaseException) -> str:

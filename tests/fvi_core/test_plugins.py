@@ -167,6 +167,18 @@ def test_a_file_that_another_needs_is_named_itself(own, tmp_path, monkeypatch):
         methods.get("MAP")
 
 
+def test_a_file_that_imports_its_neighbour_is_told_of_packages(own, tmp_path, monkeypatch):
+    own("V = 1\n", "near.py")
+    own("import near\n", "first.py")
+    monkeypatch.setenv("FVI_PLUGINS", str(tmp_path / "first.py"))
+    with pytest.raises(PluginError, match=f"No module named 'near'; make {tmp_path} a package .* and write `from . im"):
+        methods.get("MAP")
+    (tmp_path / "first.py").rename(tmp_path / "__init__.py")
+    monkeypatch.setenv("FVI_PLUGINS", str(tmp_path))
+    with pytest.raises(PluginError, match="No module named 'near'; write `from . import near`$"):
+        methods.get("MAP")
+
+
 def test_a_broken_file_that_imports_the_catalogue_first_leaves_its_rows(tmp_path):
     (tmp_path / "broken.py").write_text("from fvi_core import methods\nraise RuntimeError('half way')\n")
     code = """
