@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from fvi_core.printing import message
 from fvi_core.spelling import nearest
 
 from . import digits, image_sets, ocean, retina_mnist, toys, uci
-from .checks import DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
+from .checks import BadData, DataNotFound, UnknownDataset, UnknownSplit, check_split, reading, stamped
 from .contract import Description, Split
 from .fetch import Folder, sha256
 from .fundus import splits as fundus
@@ -91,11 +93,30 @@ def add(
     """
     if name in ENTRIES:
         raise ValueError(f"two data sets are named {name!r}; give one of them another name")
+
+    def loaded(split: int) -> Split:
+        try:
+            found = load(split)
+        except (BadData, DataNotFound, UnknownDataset, UnknownSplit):
+            raise
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            raise BadData(
+                f"data set {name}, split {split}: {place.filename}, line {place.lineno}: {type(error).__name__}: "
+                f"{message(error)[:300]}; correct the function that loads it"
+            ) from error
+        if not isinstance(found, Split):
+            raise BadData(
+                f"data set {name}, split {split}: expected a datasets.Split of the function that loads it, found "
+                f"{type(found).__name__}; return one, as docs/extend.md shows"
+            )
+        return found
+
     whose = getattr(getattr(load, "func", load), "__module__", type(load).__module__)
     module = None if whose.partition(".")[0] == __package__ else whose
-    known = cache(describe or (lambda: _described(name, check_split(load(0)), splits)))
+    known = cache(describe or (lambda: _described(name, check_split(loaded(0)), splits)))
     ENTRIES[name] = DatasetEntry(
-        lambda split, scheme, root: load(split), lambda scheme: known(), files=tuple(files), module=module
+        lambda split, scheme, root: loaded(split), lambda scheme: known(), files=tuple(files), module=module
     )
 
 

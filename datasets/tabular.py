@@ -11,6 +11,7 @@ from .checks import BadData
 from .contract import Arrays, EvaluationSet, Split
 
 LARGEST = 1e150  # squares of larger numbers, and sums of them, overflow
+SEVERAL = "; for several targets return a datasets.Split, as docs/extend.md says"
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -33,6 +34,7 @@ def assemble(
     """
     if x.ndim != 2 or y.shape != x.shape[:1]:
         remedy = "; give x[:, None]" if x.ndim == 1 else "; give y[:, 0]" if y.shape == (len(x), 1) else ""
+        remedy = remedy or SEVERAL * (y.ndim == 2 and not classes)
         raise BadData(
             f"data set {name}: expected inputs [N, D] and targets [N], found {list(x.shape)} and {list(y.shape)}"
             f"{remedy}"

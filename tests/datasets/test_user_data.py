@@ -9,6 +9,7 @@ import pytest
 
 import datasets
 from datasets import Arrays, BadData, Pixels, Split, registry
+from datasets.tabular import assemble
 
 RANDOM = np.random.RandomState(0)
 X, Y = RANDOM.normal(size=(40, 3)), RANDOM.normal(size=40)
@@ -346,3 +347,36 @@ def test_a_function_makes_a_data_set_whose_code_is_known():
     assert (datasets.describe("waves").n_train, datasets.describe("waves").n_splits) == (10, 3)
     assert len(datasets.load("waves", 2).train) == 12
     assert datasets.made_by("waves") == __name__ and datasets.made_by("digits") is None
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (
+            lambda split: 1 / split,
+            r"mine, split 0: \S*test_user_data.py, line \d+: ZeroDivisionError: .*; correct the fun",
+        ),
+        (lambda split: {"x": X}, "mine, split 0: expected a datasets.Split of the function that loads it, found dict"),
+        (
+            lambda split: assembled(X, np.stack([Y, Y, Y], 1)),
+            "found .40, 3. and .40, 3.; for several targets return a da",
+        ),
+    ],
+)
+def test_a_function_that_fails_or_returns_no_split_is_named(returned, message):
+    datasets.add("mine", returned)
+    for use in (datasets.describe, datasets.load):
+        with pytest.raises(BadData, match=message):
+            use("mine")
+
+
+def assembled(x, y):
+    return assemble("mine", "1", 0, "", x, y, {"train": np.arange(30), "test": np.arange(30, 40)})
+
+
+def test_classes_are_counted_in_any_whole_number(images):
+    add_images(images, classes=np.arange(2).max() + 1)
+    assert datasets.load("pictures").n_outputs == 2
+    for wrong in (2.0, "2", 1):
+        with pytest.raises(ValueError, match=f"data set pictures: classes: expected how many .*, found {wrong!r}"):
+            add_images(images, classes=wrong)
