@@ -166,3 +166,16 @@ def test_a_temperature_goes_through_classification(tmp_path):
     )
     np.testing.assert_allclose(f * temperature, g, rtol=0.01, atol=0.01)
     assert numbers(scaled)["accuracy", ""] == numbers(raw)["accuracy", ""] and abs(temperature - 1) > 1e-3
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, RuntimeError])
+def test_a_network_that_fails_stops_no_estimate(error, monkeypatch):
+    class Failing:
+        def build(self, input_shape, n_outputs):
+            raise error("in a plug-in")
+
+    name = f"failing with {error.__name__}"  # networks are built once for each name
+    monkeypatch.setitem(NETWORKS.classes, name, dataclass(frozen=True)(Failing))
+    case = config("MAP", dataset=MOONS)
+    case["parts"]["network"] = {"name": name}
+    assert similar._size(case) is None
