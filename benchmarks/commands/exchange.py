@@ -51,17 +51,17 @@ def add(app: typer.Typer, suite: Suite) -> None:
         from benchmarks.experiment import archived  # here, since it needs torch
 
         store, folder = Store(existing(results), suite.metrics), out or state / "archives"
-        found = archived.pack(store, state, folder, progress.Ticker(len(store.paths()), "records"))
-        for path, digest in found.written.items():
+        packed = archived.pack(store, state, folder, progress.Ticker(len(store.paths()), "records"))
+        for path, digest in packed.written.items():
             print(f"{path}: {path.stat().st_size / 1e6:,.1f} MB, sha256={digest}")
-        counts = ", ".join(f"{count} of {name}" for name, count in sorted(found.counts.items())) or "none"
-        print(f"{found.records} records, files {counts}: {found.bytes / 1e6:,.1f} MB")
-        if found.missing:
-            some = ", ".join(found.missing[:3]) + (", ..." if len(found.missing) > 3 else "")
-            print(f"{len(found.missing)} records have left neither in {state}: {some}")
-        for problem in found.left:
+        counts = ", ".join(f"{count} of {name}" for name, count in sorted(packed.counts.items())) or "none"
+        print(f"{packed.records} records, files {counts}: {packed.bytes / 1e6:,.1f} MB")
+        if packed.missing:
+            some = ", ".join(packed.missing[:3]) + (", ..." if len(packed.missing) > 3 else "")
+            print(f"{len(packed.missing)} records have left neither in {state}: {some}")
+        for problem in packed.left:
             print(f"left out: {problem}")
-        raise typer.Exit(1 if found.left else 0)
+        raise typer.Exit(1 if packed.left else 0)
 
     @artifacts.command()
     def fetch(
@@ -74,13 +74,13 @@ def add(app: typer.Typer, suite: Suite) -> None:
         Every file must have its SHA-256 in artifacts.sha256 beside the records. Stopped, it goes on where it was.
         Status 1: something was not taken; it is named.
         """
-        found = archive.fetch(Store(results, suite.metrics), state, _given(archives))
-        print(f"{found.taken} files taken ({found.bytes / 1e6:,.1f} MB), {found.there} already there")
-        if found.gone:
-            print(f"{found.gone} files went, to stay within FVI_STATE_GB")
-        for problem in found.problems:
+        fetched = archive.fetch(Store(results, suite.metrics), state, _archives(archives))
+        print(f"{fetched.taken} files taken ({fetched.bytes / 1e6:,.1f} MB), {fetched.there} already there")
+        if fetched.removed:
+            print(f"{fetched.removed} files went, to stay within FVI_STATE_GB")
+        for problem in fetched.problems:
             print(f"not fetched: {problem}")
-        raise typer.Exit(1 if found.problems else 0)
+        raise typer.Exit(1 if fetched.problems else 0)
 
     @artifacts.command("list")
     def list_(archives: ArchivesArgument = None, results: ResultsOption = runner.RESULTS) -> None:
@@ -95,7 +95,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
             count, size = sum(each.filename in known for each in held), sum(each.file_size for each in held)
             rows.append((str(path), str(len(held)), str(count), f"{size / 1e6:,.1f}"))
 
-        problems = [f"not listed: {problem}" for problem in archive.for_each(_given(archives), show)]
+        problems = [f"not listed: {problem}" for problem in archive.for_each(_archives(archives), show)]
         print(columns(rows), *problems, sep="\n")
         raise typer.Exit(1 if problems else 0)
 
@@ -133,9 +133,9 @@ def add(app: typer.Typer, suite: Suite) -> None:
         print(f"the row is in {hints.module('reports', *shown)}")
 
 
-def _given(archives: list[str] | None) -> list[str]:
+def _archives(archives: list[str] | None) -> list[str]:
     """Return archives that are named, else those of the environment. Raises UsageError without either."""
-    found = list(archives or archive.places())
-    if not found:
+    named = list(archives or archive.places())
+    if not named:
         raise UsageError(f"expected archives: name them, or set {archive.VARIABLE} to their paths or addresses")
-    return found
+    return named

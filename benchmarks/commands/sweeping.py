@@ -50,9 +50,9 @@ def hand_over(planned: Planned, options: Options, wait: bool, anyway: bool) -> i
 
 def refuse(planned: Planned) -> int:
     """Print the table as far as there are records, and the alternatives. Returns the exit status of the command."""
-    asked, plan = planned.asked, planned.plan
-    if len(asked.tables) == 1:
-        print_best(asked.tables[0], asked.protocol, Path(plan.results), Path(plan.state), plan.suite)
+    selection, plan = planned.selection, planned.plan
+    if len(selection.tables) == 1:
+        print_best(selection.tables[0], selection.protocol, Path(plan.results), Path(plan.state), plan.suite)
     print(*planned.refusal, sep="\n")
     return TOO_LONG
 
@@ -62,8 +62,8 @@ def status(summary: Summary, names: Sequence[str], protocol: str | None) -> int:
     if summary.interrupted or summary.complete:
         return 130 if summary.interrupted else 0
     suite, tables = summary.plan.suite, [summary.plan.suite.table(name) for name in names]
-    has = OtherFiles(Path(summary.plan.results), suite.metrics).has
-    shown = all(recorded_datasets(table, recorded_protocol(table, protocol, has), has) for table in tables)
+    recorded = OtherFiles(Path(summary.plan.results), suite.metrics).has
+    shown = all(recorded_datasets(table, recorded_protocol(table, protocol, recorded), recorded) for table in tables)
     return WAITS if shown and not (summary.failed or summary.unsaved) else 1
 
 
@@ -109,13 +109,13 @@ def submit(plan: Plan, options: Options) -> tuple[Plan, list[str]]:
 
 def follow(plan: Plan) -> Plan:
     """Wait until no run is queued or running, with a line at every change. Ctrl-C does not affect the jobs."""
-    told, last = "", 0.0
+    shown, last = "", 0.0
     try:
         while True:
             plan = plan.look(jobs.pending(plan.state), strict=False)
             text = counts_text(plan.counts)
-            if text != told or time.monotonic() - last > LINE_EVERY:
-                told, last = text, time.monotonic()
+            if text != shown or time.monotonic() - last > LINE_EVERY:
+                shown, last = text, time.monotonic()
                 print(f"{len(plan.runs)} runs: {text}", flush=True)
             if not plan.select("running", "queued"):
                 return plan

@@ -53,7 +53,7 @@ class Fetched:
     taken: int = 0
     there: int = 0
     bytes: int = 0
-    gone: int = 0
+    removed: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -63,12 +63,12 @@ def digests(root: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     lines = [(LINE.fullmatch(line), line) for line in path.read_text("utf-8", "replace").splitlines()]
-    for found, line in lines:
-        if not found:
+    for match, line in lines:
+        if not match:
             raise ArchiveError(
                 f"{path}: expected lines of a SHA-256 and a name, found {line[:100]!r}: restore it with git"
             )
-    return {found[2]: found[1] for found, _ in lines if found}
+    return {match[2]: match[1] for match, _ in lines if match}
 
 
 def write_digests(root: Path, known: Mapping[str, str]) -> None:
@@ -105,23 +105,23 @@ def fetch(
     places: paths, folders of archives, and addresses "https://...#sha256=...". What is wrong is a problem, and stops no
     other file.
     """
-    found, known = Fetched(), digests(store.root)
-    found.problems += for_each(places, lambda path, archive: _take(path, archive, known, keys, state, found), say)
-    if found.taken:
-        found.gone = kept.bound(state)
-    return found
+    fetched, known = Fetched(), digests(store.root)
+    fetched.problems += for_each(places, lambda path, archive: _take(path, archive, known, keys, state, fetched), say)
+    if fetched.taken:
+        fetched.removed = kept.bound(state)
+    return fetched
 
 
 def places() -> list[str]:
     """Return the archives that $FVI_ARTIFACTS names: paths, folders and addresses, quoted as in a shell. Raises
     UsageError.
     """
-    given = os.environ.get(VARIABLE, "")
+    text = os.environ.get(VARIABLE, "")
     try:
-        return shlex.split(given)
+        return shlex.split(text)
     except ValueError as error:
         raise UsageError(
-            f"{VARIABLE} is {given!r}, expected paths and addresses, quoted as in a shell: {error}"
+            f"{VARIABLE} is {text!r}, expected paths and addresses, quoted as in a shell: {error}"
         ) from error
 
 
@@ -181,7 +181,7 @@ def reading(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _take(
-    path: Path, archive: zipfile.ZipFile, known: Mapping[str, str], keys: set[str] | None, state: Path, found: Fetched
+    path: Path, archive: zipfile.ZipFile, known: Mapping[str, str], keys: set[str] | None, state: Path, fetched: Fetched
 ) -> None:
     """Copy the wanted files of an archive."""
     members = [info for info in archive.infolist() if info.filename in known]
@@ -192,15 +192,15 @@ def _take(
         if keys is not None and target.stem not in keys:
             continue
         if target.exists():
-            found.there += 1
+            fetched.there += 1
             continue
         try:
             with files.replacing(target) as out:
                 _copy(archive, info, out.write, known[info.filename])
         except (ArchiveError, zipfile.BadZipFile, EOFError) as error:
-            found.problems.append(f"{path}: {info.filename}: {error}: it was not taken: {AGAIN}")
+            fetched.problems.append(f"{path}: {info.filename}: {error}: it was not taken: {AGAIN}")
         else:
-            found.taken, found.bytes = found.taken + 1, found.bytes + info.file_size
+            fetched.taken, fetched.bytes = fetched.taken + 1, fetched.bytes + info.file_size
 
 
 def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, write: Callable[[bytes], int], digest: str) -> None:
@@ -218,14 +218,14 @@ def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, write: Callable[[byte
 
 def _downloaded(url: str, behind: str | None, say: Callable[[str], None]) -> Path:
     """Return the archive of an address, in the cache; behind: what follows its "#". Raises ArchiveError."""
-    told = BEHIND.fullmatch(behind or "")
-    if told is None:
+    match = BEHIND.fullmatch(behind or "")
+    if match is None:
         found = repr(behind[:100]) if behind else "none"
         raise ArchiveError(
             f"{url}: expected its SHA-256 behind the address, {url}#sha256=<64 digits>, found {found}: "
             "`artifacts pack` prints it"
         )
-    digest = told[1].lower()
+    digest = match[1].lower()
     there = cache_folder() / "artifacts" / f"{digest[:16]}{ENDING}"
     if there.exists() and sha256(there) == digest:
         return there

@@ -96,29 +96,29 @@ class Checkpoints:
 
     def parts(self, keys: Iterable[str]) -> list[list[str]]:
         """Group trainings by shared checkpoint; those without one form one group."""
-        found: dict[str | None, list[str]] = {}
+        groups: dict[str | None, list[str]] = {}
         for key in keys:
-            found.setdefault(self._target(key), []).append(key)
-        return list(found.values())
+            groups.setdefault(self._target(key), []).append(key)
+        return list(groups.values())
 
-    def find(self, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint | None:
+    def find(self, fingerprints: Mapping[str, str], conditions: Mapping[str, Any]) -> Checkpoint | None:
         """Find the checkpoint shared by trainings (key -> fingerprint of its data); its stack may hold more.
 
-        ``made``: code, torch, device and threads, which must be unchanged for equal numbers. Raises nothing: the reason
-        for ignoring a checkpoint is printed.
+        ``conditions``: code, torch, device and threads, which must be unchanged for equal numbers. Raises nothing: the
+        reason for ignoring a checkpoint is printed.
         """
         self.clear()
         name = self._target(next(iter(fingerprints)))
         if name is None:
             return None
         try:
-            found = self._load(name, fingerprints, made)
+            checkpoint = self._load(name, fingerprints, conditions)
         except Exception as error:  # training from the beginning is right whatever the damage
             reason = message(error) or type(error).__name__
             print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
             return None
-        print(f"going on from the checkpoint at epoch {found.epoch} of {found.epochs}")
-        return found
+        print(f"going on from the checkpoint at epoch {checkpoint.epoch} of {checkpoint.epochs}")
+        return checkpoint
 
     def save(self, about: Mapping[str, Any], keys: Iterable[str], state: SavedState) -> None:
         """Write the checkpoint of a stack, whole or not at all, and link ``keys``, some of its runs, to it.
@@ -164,23 +164,23 @@ class Checkpoints:
         """Yield the runs for which the checkpoint of their training was written, rather than for another evaluation."""
         present = set(files.listdir(self.folder))
         for key in (each for each in keys if self.path(each).name in present):
-            found = progress(self.folder.parent, key)
-            if found is not None and key in map(run_key, found.made["configs"]):
+            checkpoint = progress(self.folder.parent, key)
+            if checkpoint is not None and key in map(run_key, checkpoint.about["configs"]):
                 yield key
 
-    def _load(self, name: str, fingerprints: Mapping[str, str], made: Mapping[str, Any]) -> Checkpoint:
+    def _load(self, name: str, fingerprints: Mapping[str, str], conditions: Mapping[str, Any]) -> Checkpoint:
         import torch
 
         with open(self.folder / name, "rb", opener=files.regular) as file:
             digest, line, data = file.readline().strip(), file.readline(), file.read()
-        found = hashlib.sha256(line)
-        found.update(data)
-        if found.hexdigest().encode() != digest:
+        actual = hashlib.sha256(line)
+        actual.update(data)
+        if actual.hexdigest().encode() != digest:
             raise ValueError(f"{name} is not whole, or is no checkpoint")
         about = json.loads(line)
         if about["format"] != FORMAT:
             raise ValueError(f"it has format {about['format']}, this code reads {FORMAT}")
-        for what, value in made.items():
+        for what, value in conditions.items():
             if about[what] != value:
                 raise ValueError(f"it was made with {what} {about[what]}, this is {value}")
         keys = [training_key(config) for config in about["configs"]]
@@ -227,17 +227,17 @@ class CheckpointCallback:
     """Callback of ``Stack.run`` that saves the stack after an epoch when a checkpoint is due.
 
     ``about`` holds the keys, configs and fingerprints of the stack, and what :meth:`Checkpoints.find` compares;
-    ``asked`` are the runs that need the checkpoint; ``found`` is the checkpoint that training resumed from. A failure
-    to write is printed and stops nothing. Raises KeyboardInterrupt when a stop was requested.
+    ``keys`` are the runs that need the checkpoint; ``checkpoint`` is what training resumed from. A failure to write is
+    printed and stops nothing. Raises KeyboardInterrupt when a stop was requested.
     """
 
     def __init__(
-        self, checkpoints: Checkpoints, about: dict[str, Any], asked: list[str], found: Checkpoint | None
+        self, checkpoints: Checkpoints, about: dict[str, Any], keys: list[str], checkpoint: Checkpoint | None
     ) -> None:
-        self.checkpoints, self.about, self.asked = checkpoints, about, asked
+        self.checkpoints, self.about, self.keys = checkpoints, about, keys
         self.interval = interval()
-        self.before = found.seconds if found else 0.0
-        self.resumed = found.resumed + 1 if found else 0
+        self.before = checkpoint.seconds if checkpoint else 0.0
+        self.resumed = checkpoint.resumed + 1 if checkpoint else 0
         self.started = time.perf_counter()
         self.due = self.before + self.interval
 
@@ -259,7 +259,7 @@ class CheckpointCallback:
         epochs = {"epoch": trainer.epoch, "epochs": trainer.epochs}
         about = self.about | epochs | {"seconds": seconds, "resumed": self.resumed}
         try:
-            self.checkpoints.save(about, self.asked, trainer.state())
+            self.checkpoints.save(about, self.keys, trainer.state())
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training continues without")
@@ -267,13 +267,13 @@ class CheckpointCallback:
 
 @dataclass(frozen=True)
 class Progress:
-    """Description of a checkpoint. trainings: size of its stack; made: code, device, threads, processor."""
+    """Description of a checkpoint. trainings: size of its stack; about: code, device, threads, processor."""
 
     epoch: int
     epochs: int
     seconds: float
     trainings: int
-    made: dict[str, Any]
+    about: dict[str, Any]
 
     def __str__(self) -> str:
         return f"checkpoint at epoch {self.epoch} of {self.epochs}"

@@ -143,12 +143,12 @@ class Claims:
         names = [name for name in listdir(self.folder) if not name.startswith(".")]
         return {key: holder for key in names if (holder := self.holder(key))}
 
-    def clear_dead(self, gone: Callable[[Holder], bool] = lambda holder: False) -> None:
-        """Remove claims of lost processes; ``gone`` tells whether a holder, here or elsewhere, is known to be lost."""
+    def clear_dead(self, is_lost: Callable[[Holder], bool] = lambda holder: False) -> None:
+        """Remove claims of lost processes; ``is_lost``: whether a holder, here or elsewhere, is known to be lost."""
 
         def dead(key: str, target: str) -> bool:
             holder = _holder(target)
-            return self._stale(key, target) or (holder is not None and gone(holder))
+            return self._stale(key, target) or (holder is not None and is_lost(holder))
 
         names = listdir(self.folder)
         if SPARE in names:  # left by a take-over that was killed
@@ -294,13 +294,13 @@ def _text() -> str:
 def _holder(target: str) -> Holder | None:
     """Parse a claim's text; None if no code can have written it."""
     try:
-        told = parse(target)
+        content = parse(target)
     except ValueError:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(content, dict):
         return None
     try:
-        holder = Holder(**told)
+        holder = Holder(**content)
     except TypeError:
         return UNKNOWN
     values = [(entry.type, getattr(holder, entry.name)) for entry in fields(Holder)]
@@ -326,8 +326,8 @@ def _process(pid: int) -> Holder | None:
     """Return the process of this id on this machine, or None; its start is "" if unknown."""
     try:
         # The command's name stands in brackets and may hold anything; the start is the 20th field after it.
-        told = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        started = told[19] if told[0] not in "ZX" else None
+        words = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        started = words[19] if words[0] not in "ZX" else None
     except OSError:  # no such process, or no /proc, or hidden there as another user's
         started = "" if _exists(pid) else None
     return None if started is None else Holder(socket.gethostname(), _space(), pid, started)

@@ -35,14 +35,14 @@ class Failures:
         Its configuration is None where the file holds none, or another run's.
         """
         try:
-            found = files.parse(files.read(self.path(key)))
+            content = files.parse(files.read(self.path(key)))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
-            found = None
-        told = found if isinstance(found, dict) else {}
-        values = {name: _valid(told.get(name), default) for name, default in DEFAULTS.items()}
-        return cast(Failure, {"key": key, **values, "config": _config(told.get("config"), key)})
+            content = None
+        entries = content if isinstance(content, dict) else {}
+        values = {name: _valid(entries.get(name), default) for name, default in DEFAULTS.items()}
+        return cast(Failure, {"key": key, **values, "config": _config(entries.get("config"), key)})
 
     def attempts(self, key: str) -> int:
         """Return how often a run has failed since it last succeeded."""
@@ -105,9 +105,9 @@ def _valid(value: Any, default: Any) -> Any:
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
-def _config(found: Any, key: str) -> RunConfig | None:
+def _config(config: Any, key: str) -> RunConfig | None:
     """Return a configuration if it has this key."""
     try:
-        return found if run_key(found) == key else None
+        return config if run_key(config) == key else None
     except (AttributeError, TypeError, ValueError, RecursionError):
         return None

@@ -57,11 +57,11 @@ def use(path: Path) -> None:
 
 def sizes(state: Path | str) -> dict[str, tuple[int, int]]:
     """Return files and bytes of each folder under the limit."""
-    found = {}
+    totals = {}
     for name in FOLDERS:
-        each = [stat.st_size for _, stat in _files(Path(state) / name)]
-        found[name] = len(each), sum(each)
-    return found
+        in_folder = [stat.st_size for _, stat in _files(Path(state) / name)]
+        totals[name] = len(in_folder), sum(in_folder)
+    return totals
 
 
 def limit() -> float:
@@ -72,21 +72,21 @@ def limit() -> float:
 def bound(state: Path | str) -> int:
     """Remove the least recently used files until the rest is within the limit; return how many."""
     held = [(path, stat) for name in FOLDERS for path, stat in _files(Path(state) / name)]
-    over, gone = sum(stat.st_size for _, stat in held) - limit(), 0
+    over, removed = sum(stat.st_size for _, stat in held) - limit(), 0
     for path, stat in sorted(held, key=lambda pair: pair[1].st_mtime):
         if over <= 0:
             break
         with contextlib.suppress(OSError):
             path.unlink()
-        over, gone = over - stat.st_size, gone + 1
-    return gone
+        over, removed = over - stat.st_size, removed + 1
+    return removed
 
 
 def _files(folder: Path) -> list[tuple[Path, os.stat_result]]:
-    found = []
+    listed = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
                 if entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
-                    found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
-    return found
+                    listed.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+    return listed

@@ -14,12 +14,12 @@ def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
     every column whose metric is not known."""
     tables = list(tables)
     places = ((table, row, dataset) for table in tables for row in table.rows for dataset in table.datasets)
-    told = (
+    sentences = (
         f"table {table.name}, row {row.label}: {reason}"
         for table, row, dataset in places
         if (reason := table.lacks(row, dataset, protocol))
     )
-    return [*dict.fromkeys(told), *dict.fromkeys(line for table in tables for line in _unknown_metrics(table))]
+    return [*dict.fromkeys(sentences), *dict.fromkeys(line for table in tables for line in _unknown_metrics(table))]
 
 
 def _unknown_metrics(table: Any) -> Iterator[str]:
@@ -27,5 +27,5 @@ def _unknown_metrics(table: Any) -> Iterator[str]:
         return
     for column in table.columns:
         if (name := column.cell.metric) not in METRICS:
-            told = "; ".join(filter(None, (f"no metric {name!r}", meant(name, METRICS))))
-            yield f"table {table.name}, column {column.label}: plug-in absent: {told}"
+            reason = "; ".join(filter(None, (f"no metric {name!r}", meant(name, METRICS))))
+            yield f"table {table.name}, column {column.label}: plug-in absent: {reason}"

@@ -64,7 +64,7 @@ class Selection:
 class Planned:
     """Plan of a selection, the place of training, missing data, and cost (estimate: None unless requested)."""
 
-    asked: Selection
+    selection: Selection
     plan: Plan
     where: Where = field(repr=False)
     missing: Missing = field(default_factory=Missing)
@@ -121,23 +121,24 @@ class Planned:
     @property
     def refusal(self) -> list[str]:
         """Explain why the sweep does not start and what to do instead; empty where it starts."""
-        found, tables = self.estimate, self.asked.tables
-        if found is None or not self.groups:
+        estimate, tables = self.estimate, self.selection.tables
+        if estimate is None or not self.groups:
             return []
-        how, seconds = found.bound or "about", found.seconds
-        now = {table.name: table.check_protocol(self.asked.protocol) for table in tables}
+        how, seconds = estimate.bound or "about", estimate.seconds
+        protocols = {table.name: table.check_protocol(self.selection.protocol) for table in tables}
         ways = [
             (hints.option("PROTOCOL", name), meaning)
             for name, meaning in REDUCED.items()
-            if all(name in table.protocols[table.protocols.index(now[table.name]) + 1 :] for table in tables)
+            if all(name in table.protocols[table.protocols.index(protocols[table.name]) + 1 :] for table in tables)
         ]
         if isinstance(self.where, Options):
-            made = [table.name for table in tables if now[table.name] in table.gpu]
-            if not made or self.where.on_gpu:
+            gpu = [table.name for table in tables if protocols[table.name] in table.gpu]
+            if not gpu or self.where.on_gpu:
                 return []
-            cost = f"without one {found.runs} runs take {hours(seconds, how)} core-hours"
+            protocol = protocols[gpu[0]]
+            cost = f"without one {estimate.runs} runs take {hours(seconds, how)} core-hours"
             lines = [
-                f"not submitted: table {', '.join(made)} at protocol {now[made[0]]} is made for a GPU, and its array "
+                f"not submitted: table {', '.join(gpu)} at protocol {protocol} is made for a GPU, and its array "
                 f"tasks have none; {cost if seconds else 'the cost without one is unknown'}",
                 "alternatives: the same command with",
             ]
@@ -149,8 +150,8 @@ class Planned:
                 f"sweeps of more than {LONGEST / 3600:.0f} h need confirmation",
                 "alternatives: the same command on a machine with a GPU, or here with",
             ]
-            first = {run_key(config) for table in tables for config in table.runs(now[table.name], [0])}
-            parts = [cost * sum(key in first for key in keys) / len(keys) for keys, cost in found.groups.items()]
+            first = {run_key(config) for table in tables for config in table.runs(protocols[table.name], [0])}
+            parts = [cost * sum(key in first for key in keys) / len(keys) for keys, cost in estimate.groups.items()]
             fewer = max(sum(parts) / (self.workers or 1), max(parts, default=0.0))
             if 0 < fewer < (self.seconds or 0.0):
                 takes = duration(fewer)
@@ -191,19 +192,19 @@ def choose(
     seeds that select nothing, and where every row lacks something.
     """
     named, numbers = names(tables), parse_seeds(seeds)
-    found = with_rows(named, also, suite)
-    configs = [config for table in found for config in table.runs(protocol, numbers)]
-    absent = lacking(found, protocol)
+    chosen = with_rows(named, also, suite)
+    configs = [config for table in chosen for config in table.runs(protocol, numbers)]
+    absent = lacking(chosen, protocol)
     if absent and not configs:
         raise UsageError("\n".join(("no run is left:", *absent)))
     if numbers and not configs:
         text = seeds_text(seeds)
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
-    for line in (*beyond(found, protocol, seeds), *absent):
+    for line in (*beyond(chosen, protocol, seeds), *absent):
         say(line)
-    metrics = merged(table.asked(protocol, numbers) for table in found)
-    rows = merged(table.keys_of_rows(protocol, numbers) for table in found if methods)
-    return Selection(found, protocol, only(configs, names(methods), names(datasets), rows, suite.catalogue), metrics)
+    metrics = merged(table.asked(protocol, numbers) for table in chosen)
+    rows = merged(table.keys_of_rows(protocol, numbers) for table in chosen if methods)
+    return Selection(chosen, protocol, only(configs, names(methods), names(datasets), rows, suite.catalogue), metrics)
 
 
 def with_rows(tables: Names, also: Names | None, suite: Suite) -> list[Any]:
@@ -225,32 +226,34 @@ def adding(suite: Suite, also: Names | None) -> Suite:
     return replace(suite, also=tuple(known[method.lower()] for method in names(also))) if also else suite
 
 
-def names(given: Names | None) -> list[str]:
+def names(value: Names | None) -> list[str]:
     """Return one name or several as a list."""
-    return [given] if isinstance(given, str) else list(given or ())
+    return [value] if isinstance(value, str) else list(value or ())
 
 
 def merged(sets: Iterable[Mapping[str, set[str]]]) -> dict[str, set[str]]:
     """Return the union of sets under the same name."""
-    found: dict[str, set[str]] = {}
+    union: dict[str, set[str]] = {}
     for each in sets:
         for name, content in each.items():
-            found.setdefault(name, set()).update(content)
-    return found
+            union.setdefault(name, set()).update(content)
+    return union
 
 
 def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[str]:
     """Return a sentence for every table with fewer replicates than requested."""
-    asked, told = parse_seeds(seeds) or [], []
+    requested, sentences = parse_seeds(seeds) or [], []
     for table in tables:
         chosen = table.check_protocol(protocol)
         count = table.replicates(chosen)
-        used = sum(seed < count for seed in asked)
-        if count > 0 and used < len(asked):
-            has = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
-            some = f"{used or 'none'} of {len(asked)} requested are used"
-            told.append(f"--seeds {seeds_text(seeds)}: {has}, {some if used < count else f'all {count} are used'}")
-    return told
+        used = sum(seed < count for seed in requested)
+        if count > 0 and used < len(requested):
+            limit = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
+            some = f"{used or 'none'} of {len(requested)} requested are used"
+            sentences.append(
+                f"--seeds {seeds_text(seeds)}: {limit}, {some if used < count else f'all {count} are used'}"
+            )
+    return sentences
 
 
 def only(
@@ -286,19 +289,19 @@ def parse_seeds(seeds: Seeds) -> list[int] | None:
     text = seeds_text(seeds)
     if not text:
         return None
-    found: set[int] = set()
+    numbers: set[int] = set()
     try:
         for part in [f"0-{int(text) - 1}"] if text.isdecimal() else filter(None, text.split(",")):
             first, dash, last = part.partition("-")
             if int(last if dash else first) >= MOST_SEEDS:
                 expected = f"expected numbers below {MOST_SEEDS:,}: how many, or which, counted from 0"
                 raise UsageError(f"--seeds is {text!r}, {expected}")
-            found.update(range(int(first), int(last if dash else first) + 1))
+            numbers.update(range(int(first), int(last if dash else first) + 1))
     except ValueError:
-        found.clear()
-    if not found:
+        numbers.clear()
+    if not numbers:
         raise UsageError(f"--seeds is {text!r}, expected how many (5), a range (0-4) or a list (0,3)")
-    return sorted(found)
+    return sorted(numbers)
 
 
 def seeds_text(seeds: Seeds) -> str:

@@ -78,10 +78,10 @@ class Estimate:
             runs = f"{self.runs - len(self.unknown)} of {self.runs}" if self.unknown else f"{self.runs}"
             cost = hours(self.seconds, "at most" if self.early else "about")
             lines = [f"estimate: {runs} runs, {cost} core-hours{wall}"]
-            told = [f"{count} runs by {source}" for source, count in self.sources.items()]
-            told += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
-            told += [f"training may end early in {self.early}"] * bool(self.early)
-            lines.append(f"  {', '.join(told)}")
+            details = [f"{count} runs by {source}" for source, count in self.sources.items()]
+            details += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
+            details += [f"training may end early in {self.early}"] * bool(self.early)
+            lines.append(f"  {', '.join(details)}")
         if self.unknown:
             kinds = list(dict.fromkeys(f"{config['method']} on {config['dataset']['name']}" for config in self.unknown))
             some = ", ".join(kinds[:3]) + (", ..." if len(kinds) > 3 else "")
@@ -94,8 +94,8 @@ def hours(seconds: float, bound: str = "") -> str:
     """Return a duration in hours, with two digits where it is short; the bound precedes all but "less than 0.01"."""
     if 0 < seconds < 36:
         return "less than 0.01"
-    told = f"{seconds / 3600:.2g}" if seconds < 36_000 else f"{seconds / 3600:,.0f}"
-    return f"{bound} {told}".lstrip()
+    number = f"{seconds / 3600:.2g}" if seconds < 36_000 else f"{seconds / 3600:,.0f}"
+    return f"{bound} {number}".lstrip()
 
 
 def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
@@ -108,27 +108,31 @@ def estimate(groups: Sequence[RunGroup], known: Known) -> Estimate:
         same, stack = [config for group in alike for config in group.configs], len(by_training(alike[0].configs))
         for kind, config in {kind_key(config): config for config in same}.items():
             costs[kind] = known.cost(config, same, stack)
-    found = Estimate()
+    total = Estimate()
     for group in groups:
-        found.runs += len(group.runs)
-        told = {run.key: costs[kind_key(run.config)] for run in group.runs}
-        found.untried += [run.config for run in group.runs if (cost := told[run.key]) is None or cost.source == SIMILAR]
-        sure = {key: cost for key, cost in told.items() if cost is not None}
-        if len(sure) < len(told):
-            found.unknown += group.configs
+        total.runs += len(group.runs)
+        run_costs = {run.key: costs[kind_key(run.config)] for run in group.runs}
+        total.untried += [
+            run.config for run in group.runs if (cost := run_costs[run.key]) is None or cost.source == SIMILAR
+        ]
+        known_costs = {key: cost for key, cost in run_costs.items() if cost is not None}
+        if len(known_costs) < len(run_costs):
+            total.unknown += group.configs
             continue
-        seconds = sum(cost.evaluation or 0.0 for cost in sure.values())
+        seconds = sum(cost.evaluation or 0.0 for cost in known_costs.values())
         trainings = by_training(group.configs).values()
         saved = {run_key(runs[0]): known.done(runs[0]) for runs in trainings if not all(map(known.measurable, runs))}
-        ends = {key: end_after(sure[key].share, done) for key, done in saved.items()}
-        seconds += sum(sure[key].training / sure[key].share * (ends[key] - done) for key, done in saved.items())
-        for run, cost in zip(group.runs, sure.values()):
-            found.trained_only += cost.evaluation is None
-            found.sources[cost.source] += 1
-            found.early += cost.source in (CHECKPOINT, SIMILAR) and cost.share == 1 and stops_early(run.config)
-        found.groups[group.keys], found.saved[group.keys] = seconds, sum(saved.values()) / len(trainings)
-        found.ends[group.keys] = max(ends.values(), default=1.0)
-    return found
+        ends = {key: end_after(known_costs[key].share, done) for key, done in saved.items()}
+        seconds += sum(
+            known_costs[key].training / known_costs[key].share * (ends[key] - done) for key, done in saved.items()
+        )
+        for run, cost in zip(group.runs, known_costs.values()):
+            total.trained_only += cost.evaluation is None
+            total.sources[cost.source] += 1
+            total.early += cost.source in (CHECKPOINT, SIMILAR) and cost.share == 1 and stops_early(run.config)
+        total.groups[group.keys], total.saved[group.keys] = seconds, sum(saved.values()) / len(trainings)
+        total.ends[group.keys] = max(ends.values(), default=1.0)
+    return total
 
 
 def end_after(share: float, done: float) -> float:
@@ -162,8 +166,8 @@ class Known:
         """Fraction of a run's training that is saved: all of it by its parameters, or a part by a checkpoint."""
         if self._made_here(kept.made_with(self.state, training_key(config))):
             return 1.0
-        found = self._usable(config)
-        return found.epoch / found.epochs if found and found.epochs else 0.0
+        saved = self._usable(config)
+        return saved.epoch / saved.epochs if saved and saved.epochs else 0.0
 
     def measurable(self, config: RunConfig) -> bool:
         """Whether a run has a stale record that can be measured again from stored predictions."""
@@ -177,22 +181,22 @@ class Known:
 
     def _usable(self, config: RunConfig) -> Progress | None:
         """Return a checkpoint that training could resume from, judged without loading the data."""
-        found = progress(self.state, training_key(config))
-        return found if found and self._made_here(found.made) else None
+        saved = progress(self.state, training_key(config))
+        return saved if saved and self._made_here(saved.about) else None
 
-    def _made_here(self, made: Mapping[str, Any]) -> bool:
+    def _made_here(self, about: Mapping[str, Any]) -> bool:
         """Whether what the state folder holds was made by this code and torch, on such a device and threads."""
         wanted = {"code": CODE, "device": "cpu" if self.device == "cpu" else "cuda", "threads": self.threads}
-        versions = str(made.get("torch")), provenance.versions().get("torch", "")  # only torch itself tells its build
+        versions = str(about.get("torch")), provenance.versions().get("torch", "")  # only torch itself tells its build
         same = len({version.partition("+")[0] for version in versions}) == 1
-        return same and all(made.get(name) == value for name, value in wanted.items())
+        return same and all(about.get(name) == value for name, value in wanted.items())
 
     def _checkpoint(self, config: RunConfig) -> float | None:
         """Seconds of a training, extrapolated from its checkpoint."""
-        found = self._usable(config)
-        if not found or found.made.get("cpu") != self.cpu or not found.epoch or not found.trainings:
+        saved = self._usable(config)
+        if not saved or saved.about.get("cpu") != self.cpu or not saved.epoch or not saved.trainings:
             return None
-        return found.seconds / found.epoch * found.epochs / found.trainings
+        return saved.seconds / saved.epoch * saved.epochs / saved.trainings
 
     def _alike(self, method: str) -> Iterator[Recorded]:
         """Yield the records of a method, of all processors, since these differ less than methods' settings do. Those of
@@ -226,12 +230,12 @@ class Known:
     def _read(self, record: Record) -> Recorded | None:
         """Return what a record says of costs, or None: it has no time, or was made on another kind of device."""
         about, planned = record["provenance"], _number(record["config"]["parts"]["training"], "epochs")
-        training, made = _number(about, "seconds"), _number(about, "epochs")
+        training, epochs = _number(about, "seconds"), _number(about, "epochs")
         if training is None or about.get("device") != self.device or about.get("threads") != 1:
             return None
-        own = training * min(1.0, _number(about, "busy") or 1.0) + (_number(about, "fit_seconds") or 0.0)
-        cost = Cost(own, _number(about, "evaluate_seconds"), RECORDS)
-        share = min(1.0, made / planned) if planned and made else 1.0
+        seconds = training * min(1.0, _number(about, "busy") or 1.0) + (_number(about, "fit_seconds") or 0.0)
+        cost = Cost(seconds, _number(about, "evaluate_seconds"), RECORDS)
+        share = min(1.0, epochs / planned) if planned and epochs else 1.0
         return Recorded(fixed(record["config"]), cost, share, str(about.get("cpu")), _number(about, "stack") or 1.0)
 
 

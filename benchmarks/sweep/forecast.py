@@ -74,19 +74,19 @@ class Forecast:
             self.spent[_kind(group)] += now - running.since
             self.expected[_kind(group)] += self.costs[group.keys]
 
-    def _made(self, keys: tuple[str, ...]) -> float:
-        """Fraction of a group's work that is made here; what a checkpoint had saved is no part of it."""
+    def _done_here(self, keys: tuple[str, ...]) -> float:
+        """Fraction of a group's work that is done here; what a checkpoint had saved is no part of it."""
         saved, end = self.saved.get(keys, 0.0), self._end(keys)
         running = self.running.get(keys)
         return max(0.0, running.fraction - saved) / (end - saved) if running and saved < end else 0.0
 
-    def _made_by(self, keys: tuple[str, ...], now: float) -> float:
-        """Fraction made by now if the pace since the last report was kept, up to one step more than reported."""
-        made, running = self._made(keys), self.running.get(keys)
-        if running is None or not made or running.step <= 0:
-            return made
+    def _done_by(self, keys: tuple[str, ...], now: float) -> float:
+        """Fraction done by now if the pace since the last report was kept, up to one step more than reported."""
+        done, running = self._done_here(keys), self.running.get(keys)
+        if running is None or not done or running.step <= 0:
+            return done
         step = running.step / (self._end(keys) - self.saved.get(keys, 0.0))
-        return min(1.0, made + min(step, made * (now - running.at) / (running.at - running.since)))
+        return min(1.0, done + min(step, done * (now - running.at) / (running.at - running.since)))
 
     def _end(self, keys: tuple[str, ...]) -> float:
         """Fraction after which a group is expected to end, which moves on when training does not end there."""
@@ -102,35 +102,35 @@ class Forecast:
         """Finished fraction of all work."""
         whole = sum(map(self._cost, self.costs))
         done = sum(cost for keys, cost in self.costs.items() if keys in self.over)
-        done += sum(self._cost(keys) * self._made(keys) for keys in self.running)
+        done += sum(self._cost(keys) * self._done_here(keys) for keys in self.running)
         return min(1.0, done / whole) if whole else 1.0
 
     def left(self, now: float) -> float | None:
         """Return the seconds left, or None before anything is known."""
         spent, expected = self.spent.copy(), self.expected.copy()
         for keys, running in self.running.items():
-            if (made := self._made_by(keys, now)) > BEGUN:
+            if (done := self._done_by(keys, now)) > BEGUN:
                 spent[_kind(running.group)] += now - running.since
-                expected[_kind(running.group)] += made * self._cost(keys)
-        seen, foreseen = sum(spent.values()), sum(expected.values())
-        if seen <= SEEN or not foreseen:
+                expected[_kind(running.group)] += done * self._cost(keys)
+        observed, foreseen = sum(spent.values()), sum(expected.values())
+        if observed <= SEEN or not foreseen:
             if not self.estimated:
                 return None
-            seen, foreseen, expected = 1.0, 1.0, defaultdict(float)
-        pace = seen / foreseen
+            observed, foreseen, expected = 1.0, 1.0, defaultdict(float)
+        pace = observed / foreseen
         if self.estimated:  # one kind far from its estimate says little of the others
             pace = min(max(pace, 1 / APART), APART)
-        left = []
+        remaining = []
         for keys, group in self.groups.items():
             if keys not in self.over:
-                kind, here, made = _kind(group), self.running.get(keys), self._made_by(keys, now)
+                kind, here, done = _kind(group), self.running.get(keys), self._done_by(keys, now)
                 cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else pace)
-                if made:
-                    cost *= 1 - made
+                if done:
+                    cost *= 1 - done
                 elif here:
                     cost = max(0.0, cost - (now - here.since))
-                left.append(cost)
-        return max(sum(left) / self.workers, max(left, default=0.0))
+                remaining.append(cost)
+        return max(sum(remaining) / self.workers, max(remaining, default=0.0))
 
     @property
     def bounded(self) -> bool:

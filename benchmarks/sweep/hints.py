@@ -20,8 +20,8 @@ VARIABLE = "FVI_COMMAND"  # the command of make that started this process, quote
 def again() -> str:
     """Return the command that started this process, with its number of threads: checkpoints hold for that number."""
     command = shlex.join(shlex.split(os.environ.get(VARIABLE, ""))) or benchmarks(*sys.argv[1:])
-    told = f"{threads.VARIABLE}={threads.threads()}"
-    return command if threads.threads() == 1 or told in shlex.split(command) else f"{told} {command}"
+    setting = f"{threads.VARIABLE}={threads.threads()}"
+    return command if threads.threads() == 1 or setting in shlex.split(command) else f"{setting} {command}"
 
 
 def benchmarks(*words: str) -> str:
@@ -34,9 +34,9 @@ def module(name: str, *words: str) -> str:
     return shlex.join([interpreter(), "-m", name, *words])
 
 
-def folders(**given: str | Path) -> list[str]:
+def folders(**paths: str | Path) -> list[str]:
     """Return the options for folders, ``folders(results=..., state=...)``, that are not the default ones."""
-    named = {option: Path(folder) for option, folder in given.items() if Path(folder) != USUAL[option]}
+    named = {option: Path(folder) for option, folder in paths.items() if Path(folder) != USUAL[option]}
     return [word for option, folder in named.items() for word in (f"--{option}", str(folder))]
 
 

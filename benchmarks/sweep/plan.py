@@ -132,8 +132,8 @@ class Plan(Placed):
     @property
     def counts(self) -> dict[str, int]:
         """Number of runs by status."""
-        found = Counter(run.status for run in self.runs)
-        return {status: found[status] for status in (*STATUSES, WAITING) if status != WAITING or found[WAITING]}
+        counts = Counter(run.status for run in self.runs)
+        return {status: counts[status] for status in (*STATUSES, WAITING) if status != WAITING or counts[WAITING]}
 
     @property
     def problems(self) -> list[str]:
@@ -212,13 +212,13 @@ def make_plan(
     results: Path | str,
     state: Path | str,
     suite: Suite,
-    asked: Mapping[str, Iterable[str]] = NONE,
+    metrics: Mapping[str, Iterable[str]] = NONE,
     **how: Any,
 ) -> Plan:
-    """Look up every run as :meth:`Plan.look` does. asked: metrics by key."""
+    """Look up every run as :meth:`Plan.look` does. metrics: those that the tables show, by the run's key."""
     plugins.load()
     unique = {run_key(config): config for config in configs}
-    runs = (PlannedRun(key, config, asked=tuple(sorted(asked.get(key, ())))) for key, config in unique.items())
+    runs = (PlannedRun(key, config, asked=tuple(sorted(metrics.get(key, ())))) for key, config in unique.items())
     return Plan(str(Path(results).resolve()), str(Path(state).resolve()), suite, tuple(runs)).look(**how)
 
 
@@ -249,16 +249,16 @@ class Missing:
 
 def missing_data(plan: Plan, fetch: bool = False, say: Callable[[str], None] = print) -> Missing:
     """Find the data missing for the runs left to train; with ``fetch``, try to download them first."""
-    found = _missing(plan)
-    if fetch and found.lacks:
-        reasons = {name: left.reason for name, lack in found.lacks.items() if (left := get(lack, say))}
-        found = _missing(plan)
-        found.lacks = {name: replace(lack, reason=reasons.get(name, "")) for name, lack in found.lacks.items()}
-    return found
+    missing = _missing(plan)
+    if fetch and missing.lacks:
+        reasons = {name: left.reason for name, lack in missing.lacks.items() if (left := get(lack, say))}
+        missing = _missing(plan)
+        missing.lacks = {name: replace(lack, reason=reasons.get(name, "")) for name, lack in missing.lacks.items()}
+    return missing
 
 
 def _missing(plan: Plan) -> Missing:
-    found, known = Missing(), {}
+    missing, known = Missing(), {}
     for run in plan.select(*TO_TRAIN):
         data, pools = run.config["dataset"], context_pools(run.config["parts"].get("context"))
         needs = data["name"], data["scheme"] or None, tuple(run.config["evaluation"]["sets"]), tuple(sorted(pools))
@@ -268,26 +268,26 @@ def _missing(plan: Plan) -> Missing:
             except (UnknownDataset, UnknownSplit, BadData):  # the run itself reports this
                 known[needs] = []
         for lack in known[needs]:
-            before = found.lacks.get(lack.dataset, lack)
+            before = missing.lacks.get(lack.dataset, lack)
             files = tuple(dict.fromkeys((*before.files, *lack.files)))
-            found.lacks[lack.dataset] = Lack(lack.dataset, files, before.reason or lack.reason)
+            missing.lacks[lack.dataset] = Lack(lack.dataset, files, before.reason or lack.reason)
         if known[needs]:
-            found.runs[run.key] = list(dict.fromkeys(lack.dataset for lack in known[needs]))
-    return found
+            missing.runs[run.key] = list(dict.fromkeys(lack.dataset for lack in known[needs]))
+    return missing
 
 
-def recorded_protocol(table: Any, protocol: str | None, has: Callable[[RunConfig], bool]) -> str:
+def recorded_protocol(table: Any, protocol: str | None, is_recorded: Callable[[RunConfig], bool]) -> str:
     """Return the protocol, or else the most faithful one with records, except smoke. Raises UnknownName."""
     wanted = table.check_protocol(protocol)
     meant = (name for name in (wanted, *table.protocols) if name != MEANINGLESS)
-    return next((name for name in meant if recorded_datasets(table, name, has)), wanted)
+    return next((name for name in meant if recorded_datasets(table, name, is_recorded)), wanted)
 
 
-def recorded_datasets(table: Any, protocol: str, has: Callable[[RunConfig], bool]) -> set[str]:
-    """Return the data sets on which any run of a table is recorded; has: whether a run is."""
-    found: set[str] = set()
+def recorded_datasets(table: Any, protocol: str, is_recorded: Callable[[RunConfig], bool]) -> set[str]:
+    """Return the data sets on which any run of a table is recorded; is_recorded: whether a run is."""
+    names: set[str] = set()
     for config in table.runs(protocol):
         name = config["dataset"]["name"]
-        if name not in found and has(config):
-            found.add(name)
-    return found
+        if name not in names and is_recorded(config):
+            names.add(name)
+    return names

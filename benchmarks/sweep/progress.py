@@ -88,15 +88,15 @@ class Plain(Display):
         trained = any(outcome.status in ("done", "unsaved") for outcome in outcomes)
         self.forecast.end(group, trained, time.monotonic())
         self.known |= {outcome.key for outcome in outcomes}
-        bad = [o for o in outcomes if o.status in UNMADE and o.key not in self.failed]
-        for status, reason in dict.fromkeys((o.status, o.reason) for o in bad):
-            keys = [o.key for o in bad if (o.status, o.reason) == (status, reason)]
+        unmade = [o for o in outcomes if o.status in UNMADE and o.key not in self.failed]
+        for status, reason in dict.fromkeys((o.status, o.reason) for o in unmade):
+            keys = [o.key for o in unmade if (o.status, o.reason) == (status, reason)]
             if status == "failed":
                 self.failed.update(keys)
-            told = "for the same reason" if reason in self.reasons else brief(reason)
+            cause = "for the same reason" if reason in self.reasons else brief(reason)
             self.reasons.add(reason)
             runs = replace(group, runs=tuple(run for run in group.runs if run.key in keys))
-            self.say(f"{UNMADE[status]}: {runs.title}: {told} ({' '.join(keys)})")
+            self.say(f"{UNMADE[status]}: {runs.title}: {cause} ({' '.join(keys)})")
         self._show(now=len(self.known) >= self.total)
 
     def say(self, text: str) -> None:

@@ -60,13 +60,13 @@ class Summary:
         for key, record in list(self.unsaved.items()):
             try:
                 # Another sweep may have made the run, since its claim was released.
-                found = self.plan.recorded(PlannedRun(key, record["config"]))
-                if not found:
+                recorded = self.plan.recorded(PlannedRun(key, record["config"]))
+                if not recorded:
                     self.plan.store.write(record)
             except StoreError as error:
                 self.unsaved_reason = str(error)
             else:
-                (self.elsewhere if found else self.made).append(key)
+                (self.elsewhere if recorded else self.made).append(key)
                 del self.unsaved[key]
 
 
@@ -93,8 +93,8 @@ def run(
     try:
         with claims:
             while todo or left:
-                with closing((workers.outcomes if workers else work)(todo, display.report)) as made:
-                    for group, outcomes in made:
+                with closing((workers.outcomes if workers else work)(todo, display.report)) as finished:
+                    for group, outcomes in finished:
                         for outcome in outcomes:
                             if outcome.status != "elsewhere":
                                 left.pop(outcome.key, None)
@@ -113,11 +113,11 @@ def run(
     return summary
 
 
-def _forget(plan: Plan, made: set[str]) -> None:
+def _forget(plan: Plan, keys: set[str]) -> None:
     """Remove checkpoints and failures left by processes that were killed after writing their record."""
     checkpoints = Checkpoints(plan.state)
-    checkpoints.clear(*checkpoints.serving(made))
-    for key in made.intersection(plan.failures.keys()):
+    checkpoints.clear(*checkpoints.serving(keys))
+    for key in keys.intersection(plan.failures.keys()):
         plan.failures.clear(key)
 
 
@@ -126,16 +126,16 @@ def _wait(left: dict[str, PlannedRun], summary: Summary, display: Display) -> li
     said = False
     while left:
         free = []
-        for found in replace(summary.plan, runs=tuple(left.values())).look().runs:
-            before = left[found.key]
-            if found.status == "done":
-                summary.elsewhere.append(found.key)
-                del left[found.key]
-            elif found.status == "failed" and (failure := summary.plan.failures.since(found.key, before.attempts)):
-                summary.failed[found.key] = failure["reason"]
-                del left[found.key]
-            elif found.status != "running":
-                free.append(replace(found, attempts=before.attempts))
+        for run in replace(summary.plan, runs=tuple(left.values())).look().runs:
+            before = left[run.key]
+            if run.status == "done":
+                summary.elsewhere.append(run.key)
+                del left[run.key]
+            elif run.status == "failed" and (failure := summary.plan.failures.since(run.key, before.attempts)):
+                summary.failed[run.key] = failure["reason"]
+                del left[run.key]
+            elif run.status != "running":
+                free.append(replace(run, attempts=before.attempts))
         if free:
             return replace(summary.plan, runs=tuple(free)).groups
         if left and not said:

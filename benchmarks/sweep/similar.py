@@ -96,12 +96,12 @@ def _patience(config: RunConfig) -> int:
     return (config["parts"]["training"].get("early_stopping") or {}).get("patience", 0)
 
 
-def _epochs(config: RunConfig, other: RunConfig, made: float) -> float:
+def _epochs(config: RunConfig, other: RunConfig, other_epochs: float) -> float:
     """Expected epochs of a training, of which another one made so many: where both may end early, the lowest validation
     loss is at the same epoch."""
     if not (stops_early(config) and stops_early(other)):
         return passes(config)
-    return min(passes(config), max(0.0, made - _patience(other)) + _patience(config))
+    return min(passes(config), max(0.0, other_epochs - _patience(other)) + _patience(config))
 
 
 def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
@@ -120,9 +120,9 @@ def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
         return None
     reduced = training.get("precision") == "bfloat16"
     context = context_points(parts.get("context") or {}, batch)
-    made = draws(config) * (batch + context) * size + _covariance(config, context) + _inducing(family, batch)
-    made *= networks(config) * TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
-    return STEP / stack + made, -(-about.n_train // batch)
+    multiplications = draws(config) * (batch + context) * size + _covariance(config, context) + _inducing(family, batch)
+    multiplications *= networks(config) * TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
+    return STEP / stack + multiplications, -(-about.n_train // batch)
 
 
 def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> Cost | None:
@@ -135,22 +135,22 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
     for one in known:
         if own and one.config["method"] == config["method"]:
             kinds[stack_key(one.config)].append(one)
-    found: list[tuple[float, float, float, float | None]] = []
+    costs: list[tuple[float, float, float, float | None]] = []
     for same in kinds.values():
-        other, made = same[0].config, fmean(one.share for one in same) * passes(same[0].config)
+        other, recorded_epochs = same[0].config, fmean(one.share for one in same) * passes(same[0].config)
         theirs = work(other, same[0].stack)
-        if own and theirs and made:
+        if own and theirs and recorded_epochs:
             apart = abs(math.log(own[0] / theirs[0])) + 0.1 * len(differences(config, other))
             apart += other["dataset"]["name"] != config["dataset"]["name"]
-            epochs = _epochs(config, other, made)
-            times = own[0] / theirs[0] * own[1] / theirs[1] * epochs / made
+            epochs = _epochs(config, other, recorded_epochs)
+            times = own[0] / theirs[0] * own[1] / theirs[1] * epochs / recorded_epochs
             share = epochs / passes(config) if passes(config) else 1.0
             # The fastest of a kind: others may have run beside other work.
             training = times * min(one.cost.training for one in same)
             same.sort(key=lambda one: one.config["evaluation"]["sets"] != config["evaluation"]["sets"])
             evaluated = next(filter(None, (evaluation(config, one) for one in same)), None)
-            found.append((apart, training, share, evaluated))
-    nearest = sorted(found, key=lambda each: each[0])[:NEAREST]
+            costs.append((apart, training, share, evaluated))
+    nearest = sorted(costs, key=lambda each: each[0])[:NEAREST]
     if not nearest:
         return None
     _, seconds, shares, known_evaluations = zip(*nearest)

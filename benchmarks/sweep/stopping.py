@@ -17,23 +17,23 @@ REPEATED = 10.0  # seconds within which further signals belong to the same stop:
 MAKE = "FVI_MAKE"  # the process id of the make that started this process
 LOOK_EVERY = 1.0  # seconds between checks on make
 
-_asked = -math.inf
+_stopped_at = -math.inf
 
 
 def interrupt(*_: object) -> None:
     """Handle a signal like Ctrl-C: raise KeyboardInterrupt, unless a stop is under way."""
-    global _asked
+    global _stopped_at
     now = time.monotonic()
-    if now - _asked >= REPEATED:
-        _asked = now
+    if now - _stopped_at >= REPEATED:
+        _stopped_at = now
         raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
     """Turn stop signals into KeyboardInterrupt within this context; ignored ones (SIGHUP under nohup) stay ignored."""
-    global _asked
-    _asked = -math.inf
+    global _stopped_at
+    _stopped_at = -math.inf
     before = {number: signal.getsignal(number) for number in SIGNALS}
     heeded = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     for number in heeded:

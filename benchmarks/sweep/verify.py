@@ -60,8 +60,8 @@ class Remade:
 
 def _machine(about: Mapping[str, Any]) -> str:
     threads, device = about.get("threads", 1), about.get("device", "cpu")
-    told = f"{about.get('cpu', 'not known')}{f', {threads} threads' if threads != 1 else ''}"
-    return told if device == "cpu" else f"{told}, {device}"
+    text = f"{about.get('cpu', 'not known')}{f', {threads} threads' if threads != 1 else ''}"
+    return text if device == "cpu" else f"{text}, {device}"
 
 
 def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record], int, int, list[RecordError]]:

@@ -87,7 +87,7 @@ def perform(group: RunGroup, report: Callable[[float, str], None], descriptors: 
         except (Exception, SystemExit) as error:  # code from outside may call sys.exit
             for run in making.left():
                 making.fail(run, reason_of(error), traceback.format_exc())
-    return making.told()
+    return making.all_outcomes()
 
 
 def settle(group: RunGroup, reason: str, moment: float = 0.0) -> list[RunOutcome]:
@@ -109,7 +109,7 @@ def settle(group: RunGroup, reason: str, moment: float = 0.0) -> list[RunOutcome
                 making.note(run, "failed", failure["reason"])
             else:
                 making.fail(run, reason, guess=True)
-    return making.told()
+    return making.all_outcomes()
 
 
 def reason_of(error: BaseException) -> str:
@@ -134,7 +134,7 @@ class _Making:
         """Runs without an outcome."""
         return [run for run in self.group.runs if run.key not in self.outcomes]
 
-    def told(self) -> list[RunOutcome]:
+    def all_outcomes(self) -> list[RunOutcome]:
         """Return the outcome of every run."""
         return [self.outcomes[key] for key in self.group.keys]
 
@@ -182,7 +182,7 @@ class _Making:
     def train(self, mine: list[PlannedRun], report: Callable[[float, str], None], descriptors: bool) -> None:
         """Train claimed runs."""
 
-        def told(fraction: float, text: str = "") -> None:
+        def checked_report(fraction: float, text: str = "") -> None:
             if all(self.claims.taken(run.key) for run in mine):
                 raise Overtaken("others have claimed all runs of this group since")  # avoids training them twice
             report(fraction, text)
@@ -194,13 +194,13 @@ class _Making:
                 if not mine:
                     return
                 execute = resolve(self.group.suite.execute)
-                made = execute([run.config for run in mine], state=Path(self.group.state), report=told)
+                outcomes = execute([run.config for run in mine], state=Path(self.group.state), report=checked_report)
             except Exception:
                 traceback.print_exc()
                 raise
-        made = {run_key(outcome.config): outcome for outcome in made}
+        outcomes = {run_key(outcome.config): outcome for outcome in outcomes}
         for run in mine:
-            outcome = made.get(run.key)
+            outcome = outcomes.get(run.key)
             if outcome is None:
                 self.fail(run, f"{self.group.suite.execute} gave no outcome for this run")
             elif outcome.status != "done":

@@ -85,12 +85,12 @@ class Workers:
                     except (EOFError, OSError):
                         worker.process.join(GRACE)
                         status = worker.process.exitcode
-                        found = settle(worker.group, death(status), self.moment) if worker.group else []
+                        outcomes = settle(worker.group, death(status), self.moment) if worker.group else []
                         if status and not worker.group:
                             time.sleep(self.moment)  # a signal raises here
                         self.workers.remove(worker)
                         if worker.group:
-                            yield worker.group, found
+                            yield worker.group, outcomes
                         if worker.group or (status and worker.slot in heard):
                             self._start(todo, worker.slot)
                         elif status:
@@ -185,11 +185,11 @@ def _stop_with_parent() -> None:
 
 def available_devices(nodes: Path = Path("/dev")) -> list[str]:
     """Return the names by which $CUDA_VISIBLE_DEVICES chooses each NVIDIA GPU that this process may use."""
-    found = list(nodes.glob("nvidia[0-9]*"))
-    told = os.environ.get(VISIBLE)
-    if told is None:
-        return [str(index) for index in range(len(found))]
-    return [name for name in map(str.strip, told.split(",")) if name not in ("", "-1")] if found else []
+    gpus = list(nodes.glob("nvidia[0-9]*"))
+    visible = os.environ.get(VISIBLE)
+    if visible is None:
+        return [str(index) for index in range(len(gpus))]
+    return [name for name in map(str.strip, visible.split(",")) if name not in ("", "-1")] if gpus else []
 
 
 def available_cores(

@@ -42,7 +42,7 @@ def read(folder: Path | str) -> list[RunGroup]:
         digest, _, text = files.read(file).partition(b"\n")
         if hashlib.sha256(text).hexdigest().encode() != digest:
             raise ValueError("a text without its SHA-256")
-        return [_group(**told) for told in json.loads(text)]
+        return [_group(**fields) for fields in json.loads(text)]
     except Exception as error:  # damage, or another version of the code
         reason = f"{type(error).__name__}: {message(error)}"
         raise SlurmError(f"{file}: expected the run groups of a submission, found {reason}; submit again") from error
@@ -68,8 +68,8 @@ def write(folder: Path, todo: Sequence[RunGroup]) -> None:
 def opened(state: Path | str) -> list[Path]:
     """Return the folders of submissions with array tasks that may still run."""
     folder = Path(state) / FOLDER
-    found = [folder / name for name in files.listdir(folder)]
-    return [path for path in found if (path / TODO).is_file() and not (path / OVER).exists()]
+    folders = [folder / name for name in files.listdir(folder)]
+    return [path for path in folders if (path / TODO).is_file() and not (path / OVER).exists()]
 
 
 def pending(state: Path | str, held: bool = False) -> dict[str, str]:
@@ -83,7 +83,7 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
     if not opened(state):
         return {}
     with contextlib.nullcontext(True) if held else _lock(state, patience=0) as mine:
-        found: dict[str, str] = {}
+        notes: dict[str, str] = {}
         submissions = opened(state)
         try:
             waiting = queue.array_tasks([PREFIX + folder.name for folder in submissions])
@@ -95,19 +95,19 @@ def pending(state: Path | str, held: bool = False) -> dict[str, str]:
                 groups = read(folder)
             except SlurmError:
                 continue
-            own = [task for task in waiting.values() if task.name == PREFIX + folder.name]
-            if mine is not False and not own and not silent:
+            tasks = [task for task in waiting.values() if task.name == PREFIX + folder.name]
+            if mine is not False and not tasks and not silent:
                 if mine:  # else the folder is read-only
                     _explain(folder, groups)
                     close(folder)
                 continue
-            told = _told(own) if own else silent or "is being submitted to SLURM"
+            note = _tasks_text(tasks) if tasks else silent or "is being submitted to SLURM"
             for group in groups:
-                found |= {run.key: told for run in group.runs if not group.failures.since(run.key, run.attempts)}
-        return found
+                notes |= {run.key: note for run in group.runs if not group.failures.since(run.key, run.attempts)}
+        return notes
 
 
-def _told(tasks: list[queue.QueuedTask]) -> str:
+def _tasks_text(tasks: list[queue.QueuedTask]) -> str:
     """Describe the array tasks in the queue: how many run and how many wait, and why."""
     waits = [task for task in tasks if task.status == "PENDING"]
     reasons = ", ".join(Counter(task.why for task in waits if task.why not in ("", "None")))
@@ -126,42 +126,44 @@ def close(folder: Path) -> None:
 def _explain(folder: Path, groups: list[RunGroup]) -> None:
     """Record failures of unfinished runs whose array tasks have all left the queue."""
     left = {run.key: (group, run) for group in groups for run in group.runs if not group.recorded(run)}
-    at = _at(folder)
-    groups[0].claims.clear_dead(lambda holder: holder.job in at)
-    for job, keys in at.items():
+    in_training = _in_training(folder)
+    groups[0].claims.clear_dead(lambda holder: holder.job in in_training)
+    for job, keys in in_training.items():
         here = [left[key] for key in keys or () if key in left]
         if here:
-            _tell(here, job, folder)
+            _record_end(here, job, folder)
     errors = sorted((folder / "logs").glob(f"*{ERRORS}"), key=lambda path: path.stat().st_mtime)
-    if errors and all(keys is None for keys in at.values()):  # submitted again unchanged, they would not start either
-        _tell(list(left.values()), errors[-1].name.removesuffix(ERRORS), folder, begun=False)
+    if errors and all(
+        keys is None for keys in in_training.values()
+    ):  # submitted again unchanged, they would not start either
+        _record_end(list(left.values()), errors[-1].name.removesuffix(ERRORS), folder, begun=False)
 
 
-def _at(folder: Path) -> dict[str, list[str] | None]:
+def _in_training(folder: Path) -> dict[str, list[str] | None]:
     """Return the runs in training in each array task by its last note; None for a task that had not started any."""
-    found: dict[str, list[str] | None] = {}
+    training: dict[str, list[str] | None] = {}
     for path in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError):
             keys = files.parse(files.read(path))
             if keys is None or (isinstance(keys, list) and all(isinstance(key, str) for key in keys)):
-                found[path.stem] = keys
-    return found
+                training[path.stem] = keys
+    return training
 
 
-def _tell(runs: list[tuple[RunGroup, PlannedRun]], job: str, folder: Path, begun: bool = True) -> None:
+def _record_end(runs: list[tuple[RunGroup, PlannedRun]], job: str, folder: Path, begun: bool = True) -> None:
     """Record the end of an array task as the failure of its runs; runs of a cancelled task become missing again."""
     errors = folder / "logs" / f"{job}{ERRORS}"
-    how = queue.end(job, errors)
-    told = f"SLURM job {job}"
-    reason = f"its array task, {told}, {how.words}"
+    end = queue.end(job, errors)
+    label = f"SLURM job {job}"
+    reason = f"its array task, {label}, {end.words}"
     if not begun:
         reason += f" before its first run: {last_lines(errors)}"
-    elif how.status == "TIMEOUT":
-        reason = time_is_up(0.0, ", ".join(filter(None, (told, how.status, how.node))))
+    elif end.status == "TIMEOUT":
+        reason = time_is_up(0.0, ", ".join(filter(None, (label, end.status, end.node))))
     for group, run in runs:
         failure = group.failures.get(run.key)
         guessed = failure is not None and failure["attempt"] > run.attempts and failure["guess"]
-        if how.status in ("CANCELLED", "COMPLETED"):  # cancelled, or its runs were made elsewhere
+        if end.status in ("CANCELLED", "COMPLETED"):  # cancelled, or its runs were made elsewhere
             if guessed:
                 group.failures.clear(run.key)
         elif guessed or not group.failures.since(run.key, run.attempts):
@@ -176,8 +178,8 @@ def time_is_up(minutes: float, about: str) -> str:
 
 def last_lines(file: Path) -> str:
     """Return the last non-empty lines of a log."""
-    said = [line.strip() for line in files.tail(file).splitlines()]
-    return "; ".join([line for line in said if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
+    lines = [line.strip() for line in files.tail(file).splitlines()]
+    return "; ".join([line for line in lines if line and not line.startswith("srun:")][-LINES:]) or "its log is empty"
 
 
 def note_end(group: RunGroup, run: PlannedRun, reason: str, log: Path, same: bool = False) -> None:

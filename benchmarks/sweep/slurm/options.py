@@ -58,8 +58,8 @@ class Options:
     @property
     def on_gpu(self) -> bool:
         """Whether these options give array tasks a GPU."""
-        asked = {name: str(value) for name, value in self.sbatch.items() if name.startswith(("gpus", "gres"))}
-        return bool(self.gpus) or any(name != "gres" or "gpu" in value for name, value in asked.items())
+        gpu_options = {name: str(value) for name, value in self.sbatch.items() if name.startswith(("gpus", "gres"))}
+        return bool(self.gpus) or any(name != "gres" or "gpu" in value for name, value in gpu_options.items())
 
     def array(self, todo: Sequence[RunGroup]) -> int:
         """Number of array tasks that share the run groups; every process has a group to start with."""
@@ -69,7 +69,7 @@ class Options:
 
     def parameters(self, name: str, setup: Sequence[str]) -> dict[str, Any]:
         """Parameters of submitit's executor for an array of this name."""
-        asked = {
+        parameters = {
             "job_name": name,
             "time": self.time,
             "cpus_per_task": self.cpus,
@@ -85,7 +85,7 @@ class Options:
         }
         optional = {"mem": self.memory, "gpus_per_node": self.gpus or None, "partition": self.partition,
                     "account": self.account, "qos": self.qos, "constraint": self.constraint}  # fmt: skip
-        return asked | {key: value for key, value in optional.items() if value is not None}
+        return parameters | {key: value for key, value in optional.items() if value is not None}
 
 
 LARGEST = 10**6  # largest number: SLURM stores them in 32 bits
@@ -118,23 +118,23 @@ def load(file: Path | str | None = None, changes: Sequence[str] = (), folder: Pa
         values = {key: _checked(key, value, str(path)) for key, value in read.items()}
     elif chosen:
         raise UsageError(f"{path}: no such file of SLURM options")
-    given: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     for word in changes:
         key, equals, text = word.partition("=")
         if not equals:
             raise UsageError(f"--slurm {word}: expected key=value, as in --slurm partition=gpu")
         value = _checked(key, _parsed(key, text), f"--slurm {word}")
-        given[key] = given.get(key, {}) | value if key == "sbatch" else value
-    return Options(**values | given)
+        overrides[key] = overrides.get(key, {}) | value if key == "sbatch" else value
+    return Options(**values | overrides)
 
 
 def minutes(text: str | int) -> int:
     """Parse a time as SLURM writes it, in minutes: 30, 30:00, 8:00:00, 2-12, 2-12:30. Raises ValueError."""
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", str(text).strip())
-    if not found:
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", str(text).strip())
+    if not match:
         raise ValueError(text)
-    days, first, second, third = (int(part or 0) for part in found.groups())
-    with_hours = found[1] or found[4]
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    with_hours = match[1] or match[4]
     seconds = days * 86400 + (first * 3600 + second * 60 + third if with_hours else first * 60 + second)
     if seconds > 60 * LARGEST:
         raise ValueError(text)
@@ -169,9 +169,9 @@ def _checked(key: str, value: Any, where: str) -> Any:
             raise ValueError
         return value
     except (ValueError, TypeError, AttributeError) as error:
-        told = repr(value)
-        found = told if len(told) <= 40 else f"{told[:40]}..."
-        raise UsageError(f"{where}: {key} is {found}, expected {expected}") from error
+        text = repr(value)
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise UsageError(f"{where}: {key} is {shown}, expected {expected}") from error
 
 
 def _text(value: Any) -> str:

@@ -85,27 +85,29 @@ def ask(*command: str) -> str:
 def array_tasks(names: Collection[str]) -> dict[str, QueuedTask]:
     """Return the array tasks in the queue, by id, of arrays with these names, whoever submitted them: users may share a
     state folder. Raises SlurmError."""
-    told = ask("squeue", "--noheader", "--array", "--states=all", f"--name={','.join(names)}", "--format=%i|%T|%r|%j")
-    lines = (line.split("|", 3) for line in told.split("\n"))  # job names may hold other line ends
-    found = (QueuedTask(*fields) for fields in lines if len(fields) == 4)
-    return {task.id: task for task in found if task.name in names and task.status not in GONE}
+    listing = ask(
+        "squeue", "--noheader", "--array", "--states=all", f"--name={','.join(names)}", "--format=%i|%T|%r|%j"
+    )
+    lines = (line.split("|", 3) for line in listing.split("\n"))  # job names may hold other line ends
+    tasks = (QueuedTask(*fields) for fields in lines if len(fields) == 4)
+    return {task.id: task for task in tasks if task.name in names and task.status not in GONE}
 
 
 def end(id_: str, errors: Path) -> End:
     """Return the end of an array task that has left the queue, from the controller or else from its error file."""
     try:
-        told = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", id_)))
+        fields = dict(re.findall(r"(\w+)=(\S+)", ask("scontrol", "--oneliner", "show", "job", id_)))
     except SlurmError:
-        told = {}
-    status = told.get("JobState", "")
+        fields = {}
+    status = fields.get("JobState", "")
     if status in ("", "FAILED"):  # without cgroups the controller reports a kill for lack of memory as a plain failure
         marks = MARKS if not status else {"OUT_OF_MEMORY": MARKS["OUT_OF_MEMORY"]}
         text = files.tail(errors)
-        found = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
+        matches = [(match.start(), name) for name, mark in marks.items() for match in re.finditer(mark, text)]
         # The last one counts: a requeued job appends to the same file, and any kill is also logged as a cancellation.
-        told_most = [mark for mark in found if mark[1] != "CANCELLED"] or found
-        status = max(told_most)[1] if told_most else status
-    return End(status, told.get("ExitCode", ""), told.get("NodeList", ""))
+        causes = [mark for mark in matches if mark[1] != "CANCELLED"] or matches
+        status = max(causes)[1] if causes else status
+    return End(status, fields.get("ExitCode", ""), fields.get("NodeList", ""))
 
 
 def largest_array() -> int:

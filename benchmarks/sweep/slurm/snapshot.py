@@ -49,20 +49,20 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
         target = folder / digest.hexdigest()[:16]
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            made = folder / f".making-{uuid.uuid4().hex[:16]}"
+            copy = folder / f".making-{uuid.uuid4().hex[:16]}"
             try:
-                made.mkdir()  # with the umask's permissions, since colleagues' array tasks may use the copy
+                copy.mkdir()  # with the umask's permissions, since colleagues' array tasks may use the copy
                 for name, path in files.items():
-                    (made / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(path, made / name)
+                    (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(path, copy / name)
                     times = path.stat()  # Python compares this time with that of compiled code
-                    os.utime(made / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+                    os.utime(copy / name, ns=(times.st_atime_ns, times.st_mtime_ns))
                 for name, text in written.items():
-                    (made / name).write_text(text)
-                (made / provenance.SNAPSHOT).write_text(json.dumps({"commit": commit, "dirty": dirty}))
-                made.rename(target)
+                    (copy / name).write_text(text)
+                (copy / provenance.SNAPSHOT).write_text(json.dumps({"commit": commit, "dirty": dirty}))
+                copy.rename(target)
             except OSError:
-                shutil.rmtree(made, ignore_errors=True)
+                shutil.rmtree(copy, ignore_errors=True)
                 if not target.exists():  # else another submission was faster
                     raise
     except OSError as error:

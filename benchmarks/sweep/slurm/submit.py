@@ -68,15 +68,15 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
         limits = options.workers, options.time * 60.0, executor.parameters["signal_delay_s"]
         set_here = [name for name in ("partition", "account", "qos", "constraint") if getattr(options, name)]
         with environment({f"SBATCH_{name.upper()}": None for name in (*OWN, *set_here)}), executor.batch():
-            made = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
+            submitted = [executor.submit(Loop(str(folder), *limits)) for _ in range(min(largest, options.array(todo)))]
     except Exception as error:  # submitit raises RuntimeError, ValueError or its own errors where sbatch refuses
         jobs.close(folder)
         raise SlurmError(
             f"SLURM did not take the jobs: {message(error)}; check the options (file or --slurm) "
             f"and the script in {folder / 'logs'}"
         ) from error
-    job, where = made[0].job_id.partition("_")[0], hints.folders(results=todo[0].results, state=state)
-    tasks = f"{len(made)} array task{'s' * (len(made) != 1)}"
+    job, where = submitted[0].job_id.partition("_")[0], hints.folders(results=todo[0].results, state=state)
+    tasks = f"{len(submitted)} array task{'s' * (len(submitted) != 1)}"
     return [
         f"submitted {sum(len(group.keys) for group in todo)} runs to {tasks}: SLURM job {job}",
         f"  follow:  {hints.benchmarks('status', *where) if where else 'make status'}   (or: squeue --me)",
@@ -93,9 +93,9 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
 
     folder, tasks = state / FOLDER / "SUBMISSION", options.array(todo)
     copied = [f"# PYTHONPATH: the code as it is now, copied into {state / 'snapshots'}"] if options.snapshot else []
-    asked = options.parameters(f"{PREFIX}SUBMISSION", [*exports(), *copied])
+    parameters = options.parameters(f"{PREFIX}SUBMISSION", [*exports(), *copied])
     command = f"{options.python or shlex.quote(sys.executable)} -u -m submitit.core._submit {folder / 'logs'}"
-    script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **asked)
+    script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **parameters)
     each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
     return [
         f"would submit {sum(len(group.runs) for group in todo)} runs to an array of {tasks} array "
@@ -105,11 +105,14 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
 
 
 class Diary(progress.Plain):
-    """Display of an array task that also writes the file of runs in training. made: whether it finished any."""
+    """Display of an array task that also writes the file of runs in training.
+
+    finished_any: whether it finished any run.
+    """
 
     def __init__(self, file: Path) -> None:
         super().__init__()
-        self.notes, self.made = file, False
+        self.notes, self.finished_any = file, False
 
     def begin(self, plan: Plan, forecast: Forecast) -> None:
         super().begin(plan, forecast)
@@ -123,7 +126,7 @@ class Diary(progress.Plain):
             self.write([key for keys in self.forecast.running for key in keys])
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:
-        self.made |= any(outcome.status == "done" for outcome in outcomes)
+        self.finished_any |= any(outcome.status == "done" for outcome in outcomes)
         super().end(group, outcomes)
         self.write([key for keys in self.forecast.running for key in keys])
 
@@ -158,8 +161,8 @@ class Loop:
         try:
             summary = runner.run(plan.look(), self.workers, self.diary, groups=groups)
         except UncompletedJobError as error:  # submitit raises it after `checkpoint`, in place of a requeue
-            told = message(error)
-            about = told if self.progress else f"no checkpoint was written; {told}"
+            reason = message(error)
+            about = reason if self.progress else f"no checkpoint was written; {reason}"
             self._note(groups, jobs.time_is_up(self.seconds / 60, about), self.workers.stopped)
             raise
         if summary.interrupted:
@@ -178,7 +181,7 @@ class Loop:
             return DelayedSubmission(self)
         spent = time.monotonic() - self.started
         self.workers.stop(grace=max(1.0, min(self.notice, self.seconds - spent) * 0.7))
-        self.progress = self.diary.made or self._saved()
+        self.progress = self.diary.finished_any or self._saved()
         return DelayedSubmission(self) if self.progress or spent < self.seconds - self.notice - EARLY else None
 
     def _saved(self) -> bool:

@@ -30,7 +30,7 @@ def ended(tmp_path, monkeypatch):
     from submitit.core.utils import UncompletedJobError
 
     monkeypatch.setattr(submit, "MOMENT", PATIENCE)
-    monkeypatch.setattr(stopping, "_asked", -math.inf)
+    monkeypatch.setattr(stopping, "_stopped_at", -math.inf)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR2, signal.SIGTERM)}
     folders = tmp_path / "results", tmp_path / "state"
     groups = make_plan([fakes.config(do="wait")], *folders, fakes.SUITE).groups
@@ -102,7 +102,7 @@ def test_what_it_is_at_is_noted_until_its_good_end(tmp_path, monkeypatch):
         seen[0] is None and seen[-1] == [] and {key for keys in seen[1:-1] for key in keys} == {*map(run_key, configs)}
     )
     assert json.loads((folder / "7.json").read_text()) == []
-    assert made.diary.made and len(list(folders[0].rglob("*.json"))) == 2
+    assert made.diary.finished_any and len(list(folders[0].rglob("*.json"))) == 2
     assert Failures(folders[1]).keys() == [run_key(configs[0])]
 
 
@@ -110,7 +110,7 @@ def test_an_array_task_makes_runs_with_their_own_metrics_and_none_that_has_faile
     folders = tmp_path / "results", tmp_path / "state"
     configs = [fakes.config(seed, stack=3) for seed in range(3)]
     asked = dict(zip(map(run_key, configs), [{"ece"}, {"accuracy"}, {"nll"}]))
-    (group,) = make_plan(configs, *folders, fakes.SUITE, asked=asked).groups
+    (group,) = make_plan(configs, *folders, fakes.SUITE, metrics=asked).groups
     folder = folders[1] / "slurm" / "1"
     jobs.write(folder, [group])
     (same,) = jobs.read(folder)
