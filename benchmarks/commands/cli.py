@@ -161,8 +161,8 @@ def build(suite: Suite) -> Callable[..., None]:
             summary = interface.run(tables, protocol, seeds, **what, anyway=anyway)
         except begin.TooLong as refused:
             raise typer.Exit(sweeping.refuse(refused.planned)) from None
-        if told := inspection.summary_text(summary, again=hints.again()):
-            print(told)
+        if text := inspection.summary_text(summary, again=hints.again()):
+            print(text)
         raise typer.Exit(sweeping.status(summary, tables, protocol))
 
     @app.command()
@@ -250,16 +250,16 @@ def build(suite: Suite) -> Callable[..., None]:
 
         Status 1: invalid records do not count, and are named.
         """
-        given = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
-        given += hints.also(also or ()) + hints.folders(results=results, state=state)
+        words = [*(("--protocol", protocol) if protocol else ()), *(("--seeds", seeds) if seeds else ())]
+        words += hints.also(also or ()) + hints.folders(results=results, state=state)
         try:
-            (found,) = begin.with_rows(table, also, suite)
+            (chosen,) = begin.with_rows(table, also, suite)
         except KeyError:  # part of a name, or a wrong name
             names = {name: name for name in suite.table_names()}
-            again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *given))
-            (found,) = begin.with_rows(again, also, suite)
+            again = which.pick("table", table, names, lambda one: hints.benchmarks("explain", one, row, column, *words))
+            (chosen,) = begin.with_rows(again, also, suite)
         numbers = begin.parse_seeds(seeds)
-        text, problems = inspection.cell_text(found, row, column, protocol, numbers, results, state, suite)
+        text, problems = inspection.cell_text(chosen, row, column, protocol, numbers, results, state, suite)
         print(text)
         raise typer.Exit(1 if problems else 0)
 

@@ -35,33 +35,33 @@ def demo(
     table = suite.table(TABLE)
     records = _records(table, store, seeds)
     print(f"{table.title}\n{', '.join(METHODS)}: {_runs(len(records))}, in a temporary folder\n", flush=True)
-    found = list(verify.make_again(records, store, workers, suite, display))
-    print("\n" + text(table, found))
-    return found
+    remade = list(verify.make_again(records, store, workers, suite, display))
+    print("\n" + text(table, remade))
+    return remade
 
 
 def _records(table: Any, store: Store, seeds: list[int] | None) -> list[Record]:
     configs = only(table.runs(PROTOCOL, seeds), list(METHODS), [])
-    found = [store.get(config, curves=False) for config in configs]
-    lacking = [config for config, record in zip(configs, found) if record is None]
-    if lacking or not found:
+    records = [store.get(config, curves=False) for config in configs]
+    lacking = [config for config, record in zip(configs, records) if record is None]
+    if lacking or not records:
         some = f"{lacking[0]['method']}, seed {lacking[0]['seed']}" if lacking else f"seeds {seeds}"
         raise UsageError(
             f"{store.root}: no record of {some} on {TABLE}, so there is nothing to compare with: "
             f"restore it (git checkout -- results/{TABLE})"
         )
-    return [record for record in found if record]
+    return [record for record in records if record]
 
 
-def text(table: Any, found: Sequence[verify.Remade]) -> str:
+def text(table: Any, remade: Sequence[verify.Remade]) -> str:
     """Compare the runs trained now with the records, explain the differences, and name the next commands."""
     rows: list[tuple[str, ...]] = [("method", "metric", "trained now", "recorded", "largest difference")]
-    for method in dict.fromkeys(one.record["config"]["method"] for one in found):
-        same = [one for one in found if one.record["config"]["method"] == method and one.again]
+    for method in dict.fromkeys(one.record["config"]["method"] for one in remade):
+        same = [one for one in remade if one.record["config"]["method"] == method and one.again]
         rows += [(method, *cells) for cells in _cells(table, same)]
-    failed = [one for one in found if one.verdict == verify.FAILED]
+    failed = [one for one in remade if one.verdict == verify.FAILED]
     lines = [columns(rows), "", *(f"failed: {one.record['config']['method']}: {brief(one.reason)}" for one in failed)]
-    lines += [_meaning([one for one in found if one.again]), "", "Next:"]
+    lines += [_meaning([one for one in remade if one.again]), "", "Next:"]
     ways = [
         ("make table-digits", "the whole table, twelve methods: its runs are recorded, so nothing is trained"),
         ("make page", "every table, method and figure as a site: reports/output/page/index.html"),
@@ -69,12 +69,12 @@ def text(table: Any, found: Sequence[verify.Remade]) -> str:
     return "\n".join([*lines, *(f"  {command:20}{what}" for command, what in ways)])
 
 
-def _cells(table: Any, found: Sequence[verify.Remade]) -> Iterable[tuple[str, ...]]:
+def _cells(table: Any, remade: Sequence[verify.Remade]) -> Iterable[tuple[str, ...]]:
     """Yield for every shown metric its name, its mean now and in the records, and the largest difference of runs."""
     shown = [column for column in table.columns if column.cell.metric in SHOWN and "shift" not in column.cell.condition]
-    for column in shown if found else ():
+    for column in shown if remade else ():
         where = column.cell.dataset, column.cell.condition, column.cell.metric
-        sides = zip(*((one.again, one.record) for one in found))
+        sides = zip(*((one.again, one.record) for one in remade))
         now, then = ([_value(record, where) * column.scale for record in records] for records in sides)
         apart = max(abs(one - other) for one, other in zip(now, then))
         digits = column.digits + 1
@@ -91,25 +91,25 @@ def _mean(values: Sequence[float], digits: int) -> str:
     return f"{mean(values):.{digits}f}{error}"
 
 
-def _meaning(found: Sequence[verify.Remade]) -> str:
+def _meaning(remade: Sequence[verify.Remade]) -> str:
     """Say whether the numbers agree, and why they may differ."""
-    if not found:
+    if not remade:
         return "Nothing was trained."
-    equal = sum(one.verdict == verify.EQUAL for one in found)
-    apart, largest = sum(one.verdict == verify.DIFFERENT for one in found), max(one.difference for one in found)
-    then, now = found[0].machines
+    runs, equal = _runs(len(remade)), sum(one.verdict == verify.EQUAL for one in remade)
+    apart, largest = sum(one.verdict == verify.DIFFERENT for one in remade), max(one.difference for one in remade)
+    then, now = remade[0].machines
     machines = f"Records: {then}; here: {now}."
-    if equal == len(found):
-        return f"Every metric of {_runs(equal)}, shown or not, agrees to the last bit. {machines}"
+    if equal == len(remade):
+        return f"Every metric of {runs}, shown or not, agrees to the last bit. {machines}"
     if not apart:
-        every = f"Every metric of {_runs(len(found))}, shown or not, agrees to rounding"
+        every = f"Every metric of {runs}, shown or not, agrees to rounding"
         return f"{every} (largest relative difference {largest:.1e}). {machines}"
-    told = f"{apart} of {_runs(len(found))} differ from their records, by a share of {largest:.2g} at most. {machines}"
-    if any(one.alarming for one in found):
+    differences = f"{apart} of {runs} differ from their records, by a share of {largest:.2g} at most. {machines}"
+    if any(one.alarming for one in remade):
         again = hints.benchmarks("verify")
-        return f"{told}\nThey should agree on one processor model: have versions or code changed? {again}"
+        return f"{differences}\nThey should agree on one processor model: have versions or code changed? {again}"
     return (
-        f"{told}\nProcessor models round differently, and training amplifies this. The expected differences are "
+        f"{differences}\nProcessor models round differently, and training amplifies this. The expected differences are "
         "smaller than those between seeds."
     )
 

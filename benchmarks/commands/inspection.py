@@ -62,8 +62,8 @@ def summary_text(summary: Summary, again: str) -> str:
         (summary.plan.counts.get(WAITING, 0), WAITING),
         (len(summary.unsaved), "made but not saved"),
     ]
-    told = ", ".join(f"{count} {what}" for count, what in parts if count)
-    lines = [f"{len(summary.plan.runs)} runs: {told or 'none made'} ({duration(summary.seconds)})"]
+    counts = ", ".join(f"{count} {what}" for count, what in parts if count)
+    lines = [f"{len(summary.plan.runs)} runs: {counts or 'none made'} ({duration(summary.seconds)})"]
     for reason, count in Counter(summary.failed.values()).most_common():
         first = next(key for key, why in summary.failed.items() if why == reason)
         lines.append(f"  failed {count}: {brief(reason)} ({_showing(first, summary.plan)})")
@@ -88,18 +88,18 @@ def status_text(
     everything = [config for own in runs.values() for config in own.values()]
     store = Store(results, suite.metrics, remember=state / CHECKED)
     how: Any = {"strict": False, "queued": jobs.pending(state), "store": store}
-    asked = merged(table.asked(protocol, seeds) for table in tables)
-    plan = make_plan(everything, results, state, suite, asked, **how)
-    found = {run.key: run.status for run in plan.runs}
+    metrics = merged(table.asked(protocol, seeds) for table in tables)
+    plan = make_plan(everything, results, state, suite, metrics, **how)
+    statuses = {run.key: run.status for run in plan.runs}
     rows: list[tuple] = []
     for table in tables:
-        counts = Counter(found[key] for key in runs[table.name])
+        counts = Counter(statuses[key] for key in runs[table.name])
         named = table.name, table.check_protocol(protocol)
         rows.append((*named, *(counts[status] for status in STATUSES), len(runs[table.name])))
     lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
     for run in plan.select("running"):
-        told = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))
-        lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {told}")
+        note = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))
+        lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {note}")
     lines += [f"queued {count}: {note}" for note, count in Counter(r.note for r in plan.select("queued")).items()]
     lines += filter(None, [failures_text(plan)])
     lines += [f"stale {count}: {note}" for note, count in Counter(r.note for r in plan.select("stale")).items()]
@@ -110,21 +110,21 @@ def status_text(
 
 def kept_text(state: Path) -> str:
     """Describe the size of the state folder and its limit; empty for an empty folder."""
-    told = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
-    if not told:
+    sizes = [f"{name} {count} files, {size / 1e6:.0f} MB" for name, (count, size) in kept.sizes(state).items() if count]
+    if not sizes:
         return ""
-    return f"stored in {state}: {'; '.join(told)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})"
+    return f"stored in {state}: {'; '.join(sizes)} (at most {kept.limit() / 1e9:g} GB together, ${kept.VARIABLE})"
 
 
-def measured_text(found: Any, state: Path) -> str:
+def measured_text(measured: Any, state: Path) -> str:
     """Describe the runs that were measured again, and those that need training."""
-    lines = [f"{sum(found.counts.values())} runs: {counts_text(found.counts)}"]
-    lines += [f"could not be measured: {problem}" for problem in found.problems]
-    lines += [f"not fetched: {problem}" for problem in found.unfetched]
-    if found.lacking:
-        some = ", ".join(found.lacking[:3]) + (", ..." if len(found.lacking) > 3 else "")
+    lines = [f"{sum(measured.counts.values())} runs: {counts_text(measured.counts)}"]
+    lines += [f"could not be measured: {problem}" for problem in measured.problems]
+    lines += [f"not fetched: {problem}" for problem in measured.unfetched]
+    if measured.lacking:
+        some = ", ".join(measured.lacking[:3]) + (", ..." if len(measured.lacking) > 3 else "")
         lines.append(
-            f"{len(found.lacking)} runs ({some}) have neither predictions nor parameters in {state}: `make` their "
+            f"{len(measured.lacking)} runs ({some}) have neither predictions nor parameters in {state}: `make` their "
             f"table to train runs without a record or a metric, `{hints.benchmarks('again', 'KEY')}` to train any, or "
             "name archives in FVI_ARTIFACTS (docs/archives.md)"
         )
@@ -180,14 +180,14 @@ def failure_text(failure: Failure) -> str:
 
 def cell_text(table, row_name, column_name, protocol, seeds, results, state, suite: Suite) -> tuple[str, int]:
     """Describe one cell, or all cells of the row on a data set; count the invalid records of their runs."""
-    given = ["--protocol", protocol] if protocol else []
-    given += ["--seeds", seeds_text(seeds)] if seeds else []
-    given += hints.also(row.method for row in table.rows if row.added) + hints.folders(results=results, state=state)
+    options = ["--protocol", protocol] if protocol else []
+    options += ["--seeds", seeds_text(seeds)] if seeds else []
+    options += hints.also(row.method for row in table.rows if row.added) + hints.folders(results=results, state=state)
 
     (table,) = with_rows_brought([table], suite, Store(results))
 
     def command(row: str, column: str) -> str:
-        return hints.benchmarks("explain", table.name, row, column, *given)
+        return hints.benchmarks("explain", table.name, row, column, *options)
 
     of = f" of table {table.name}"
     row = pick("row", row_name, _row_names(table), lambda name: command(name, column_name), of)
@@ -214,17 +214,17 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     if not configs:
         lines.append("ours: no method makes this row yet" if row.method is None else "ours: not planned")
         return "\n".join(lines), 0
-    found, reasons = resolve(suite.cell)(table, row, column, protocol, (results, state), seeds)
+    result, reasons = resolve(suite.cell)(table, row, column, protocol, (results, state), seeds)
     wanted, listed = column.cell_of(row), []
     plan = make_plan(configs, results, state, suite, strict=False)
     for run in plan.runs:
         where = run.config["dataset"]["split"], run.config["seed"]
-        told = reasons.get(where) or brief(run.note, 80)
-        if where in found.values:
-            told = f"{found.values[where]:.{column.digits + 2}f}"
-        listed.append((run.key, *where, run.status, told))
-    lines.append(f"ours: {_mean_text(found, column.digits)}, {len(configs)} runs planned")
-    lines += [f"not counted: {problem}" for problem in filter(None, [found.different, *plan.problems])]
+        value = reasons.get(where) or brief(run.note, 80)
+        if where in result.values:
+            value = f"{result.values[where]:.{column.digits + 2}f}"
+        listed.append((run.key, *where, run.status, value))
+    lines.append(f"ours: {_mean_text(result, column.digits)}, {len(configs)} runs planned")
+    lines += [f"not counted: {problem}" for problem in filter(None, [result.different, *plan.problems])]
     named = " / ".join(filter(None, (wanted.dataset, wanted.condition, wanted.metric)))
     lines.append(f"metric: {named}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
     values = columns([("key", "split", "seed", "status", "value"), *listed])
@@ -260,11 +260,11 @@ def configuration_lines(config: RunConfig) -> list[str]:
     """Return the parts of a configuration, one line each."""
     parts = [f"{name}: {compact(config['parts'].get(name))}" for name in PARTS if not is_brought(config)]
     named = {"sources": config.get("sources"), "the user's data": config["dataset"].get("content")}
-    asked = {name: value for name, value in config["evaluation"].items() if value != {}}
+    evaluation = {name: value for name, value in config["evaluation"].items() if value != {}}
     return [
         *parts,
         *(f"{name}: {compact(value)}" for name, value in named.items() if value),
-        f"evaluation: {compact(asked)}",
+        f"evaluation: {compact(evaluation)}",
     ]
 
 
@@ -274,12 +274,12 @@ def compact(value: Any, inner: bool = False, sets: str = "=") -> str:
         return f"[{', '.join(compact(each, True, sets) for each in value)}]"
     if not isinstance(value, dict):
         return value if isinstance(value, str) else json.dumps(value)
-    rest = (", " if inner else " ").join(
+    settings = (", " if inner else " ").join(
         f"{name}{sets}{compact(part, True, sets)}" for name, part in value.items() if name != "name"
     )
     if inner:
-        return f"{value.get('name', '')}({rest})" if rest or "name" not in value else str(value["name"])
-    return " ".join(filter(None, [str(value.get("name", "")), rest]))
+        return f"{value.get('name', '')}({settings})" if settings or "name" not in value else str(value["name"])
+    return " ".join(filter(None, [str(value.get("name", "")), settings]))
 
 
 def _mean_text(cell: Any, digits: int) -> str:

@@ -29,8 +29,8 @@ def text(kind: str | None = None, name: str | None = None) -> str:
     plugins.load()
     kinds = [*dict.fromkeys([*NAMED, *REGISTRIES]), *NAMELESS]
     if kind is None:
-        told, rows = about(), [("kind", "part", "what it is")]
-        rows += [(each, part, _short(told.get(each, {}).get(part, ""))) for each in kinds for part in _parts(each)]
+        purposes, rows = about(), [("kind", "part", "what it is")]
+        rows += [(each, part, _short(purposes.get(each, {}).get(part, ""))) for each in kinds for part in _parts(each)]
         return "\n".join([columns(rows), "", *_fitting(None, None)])
     if kind not in kinds:
         raise unknown("kind of part", kind, kinds)
@@ -65,19 +65,19 @@ def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
 
 def _fitting(kind: str | None, name: str | None) -> list[str]:
     """Return lines with the families and priors that fit each divergence, limited to those with a given part."""
-    asked = {kind: name} if kind and name else {}
-    found = [
-        names for names in _triples(asked) if all(names[FITTING.index(each)] == part for each, part in asked.items())
+    chosen = {kind: name} if kind and name else {}
+    fitting = [
+        names for names in _triples(chosen) if all(names[FITTING.index(each)] == part for each, part in chosen.items())
     ]
     lines = ["Fit together, with any one of each list (tried on a tiny network, with defaults):"]
-    for divergence in dict.fromkeys(d for _, d, _ in found):
+    for divergence in dict.fromkeys(d for _, d, _ in fitting):
         groups: dict[tuple[str, ...], list[str]] = {}
-        for family in dict.fromkeys(f for f, d, _ in found if d == divergence):
-            groups.setdefault(tuple(p for f, d, p in found if (f, d) == (family, divergence)), []).append(family)
+        for family in dict.fromkeys(f for f, d, _ in fitting if d == divergence):
+            groups.setdefault(tuple(p for f, d, p in fitting if (f, d) == (family, divergence)), []).append(family)
         lines += [
             f"  {divergence}: {', '.join(families)}; priors {', '.join(priors)}" for priors, families in groups.items()
         ]
-    return lines if found else ["Fits nothing with its defaults."]
+    return lines if fitting else ["Fits nothing with its defaults."]
 
 
 def about() -> dict[str, dict[str, str]]:
@@ -104,12 +104,12 @@ def _first_line(cls: type) -> str:
     return "" if text.startswith(f"{cls.__name__}(") else " ".join(text.partition("\n\n")[0].split())
 
 
-def _triples(asked: dict[str, str]) -> list[tuple[str, ...]]:
+def _triples(chosen: dict[str, str]) -> list[tuple[str, ...]]:
     found, own = _known_triples(), own_parts()
     if any(own[kind] for kind in FITTING):
         from benchmarks.experiment.misfits import triples  # loads torch
 
-        return [*found, *triples(own=True, asked=asked)]
+        return [*found, *triples(own=True, asked=chosen)]
     return found
 
 

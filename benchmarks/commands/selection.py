@@ -55,7 +55,7 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
                 entry["failed"][row.variant] = reason
             else:
                 untried.add(place)
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    selected: dict[str, dict[str, dict[str, Any]]] = {}
     for (method, dataset), entry in tried.items():
         old = before.get(method, {}).get(dataset)
         if (method, dataset) in untried or not entry["scores"]:
@@ -64,8 +64,8 @@ def select(table: str, results: Path, state: Path, protocol: str | None = None) 
             best = min if (method, dataset) in lowest else max
             new = {"chosen": best(entry["scores"], key=entry["scores"].get)} | {k: v for k, v in entry.items() if v}
         if new:
-            found.setdefault(method, {})[dataset] = new
-    return found
+            selected.setdefault(method, {})[dataset] = new
+    return selected
 
 
 def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
@@ -81,8 +81,8 @@ def _scores(store: Store, runs: list[RunConfig], cell: Cell) -> list[float]:
 
 def _failed(failures: Failures, runs: list[RunConfig]) -> str:
     """Return how many runs failed and why the first did, or nothing. A killed process does not count."""
-    found = [failure for config in runs if (failure := failures.get(run_key(config)))]
-    reasons = [failure["reason"] for failure in found if not failure["guess"]]
+    failed = [failure for config in runs if (failure := failures.get(run_key(config)))]
+    reasons = [failure["reason"] for failure in failed if not failure["guess"]]
     return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""
 
 
@@ -98,17 +98,17 @@ def _candidates(table: str) -> Table:
 def write(table: str, results: Path, state: Path, protocol: str | None = None) -> str:
     """Write the choices of one protocol of a table; return them in words. Raises OSError."""
     protocol = _candidates(table).check_protocol(protocol)
-    found = select(table, results, state, protocol)
+    selected = select(table, results, state, protocol)
     path = choices.path_of(table, protocol)
-    files.write(path, json.dumps(found, indent=1, sort_keys=True) + "\n")
+    files.write(path, json.dumps(selected, indent=1, sort_keys=True) + "\n")
     choices.choices.cache_clear()
-    chosen = ((method, dataset, entry) for method, sets in found.items() for dataset, entry in sets.items())
+    chosen = ((method, dataset, entry) for method, sets in selected.items() for dataset, entry in sets.items())
     lines = [f"{method}, {dataset}: {e['chosen']} ({e['scores'][e['chosen']]:.3f})" for method, dataset, e in chosen]
     lines += [
         f"{method}, {dataset}: {label} cannot be chosen, {reason}"
-        for method, sets in found.items()
+        for method, sets in selected.items()
         for dataset, entry in sets.items()
         for label, reason in entry.get("failed", {}).items()
     ]
-    told = f"wrote {path}; commit it before making runs that use it, since records say whether their code was committed"
-    return "\n".join([*lines, told])
+    note = f"wrote {path}; commit it before making runs that use it, since records say whether their code was committed"
+    return "\n".join([*lines, note])

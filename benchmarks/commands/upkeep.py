@@ -70,11 +70,11 @@ def add(app: typer.Typer, suite: Suite) -> None:
     ) -> None:
         store = Store(results, suite.metrics)
         try:
-            found = demo.demo(suite, store, Workers(workers), progress.display(every=5.0), parse_seeds(seeds))
+            remade = demo.demo(suite, store, Workers(workers), progress.display(every=5.0), parse_seeds(seeds))
         except KeyboardInterrupt:
             print("stopped; nothing was saved or changed")
             raise
-        raise typer.Exit(1 if any(one.alarming for one in found) else 0)
+        raise typer.Exit(1 if any(one.alarming for one in remade) else 0)
 
     @app.command("verify")
     def verify_(
@@ -101,19 +101,19 @@ def add(app: typer.Typer, suite: Suite) -> None:
         """
         store, invalid = Store(existing(results), suite.metrics), list[RecordError]()
         if keys:
-            chosen, told = [_record("verify", key, store) for key in keys], ""
+            chosen, sampling = [_record("verify", key, store) for key in keys], ""
         else:
             seed = secrets.randbelow(10**6) if seed is None else seed
             chosen, short, every, invalid = verify.sample(store, n, minutes, seed)
-            told = (
+            sampling = (
                 f" (--seed {seed}) of the {short} whose training took at most {minutes:g} min, of {every} that are not "
                 "retired"
             )
         took = progress.duration(verify.estimate(chosen))
-        print(f"{len(chosen)} records{told}; their trainings took {took} on one core each")
-        found = list(verify.make_again(chosen, store, Workers(workers), suite, progress.display()))
-        print(comparison_text(found), *(f"not counted: {error}" for error in invalid), sep="\n")
-        raise typer.Exit(1 if invalid or any(one.alarming for one in found) else 0)
+        print(f"{len(chosen)} records{sampling}; their trainings took {took} on one core each")
+        remade = list(verify.make_again(chosen, store, Workers(workers), suite, progress.display()))
+        print(comparison_text(remade), *(f"not counted: {error}" for error in invalid), sep="\n")
+        raise typer.Exit(1 if invalid or any(one.alarming for one in remade) else 0)
 
     @app.command()
     def again(
@@ -126,11 +126,11 @@ def add(app: typer.Typer, suite: Suite) -> None:
         store.check_writable()
         record = _record("again", key, store)
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")
-        (found,) = verify.make_again([record], store, Workers(workers), suite, progress.display())
-        print(comparison_text([found]))
-        if not found.again:
+        (remade,) = verify.make_again([record], store, Workers(workers), suite, progress.display())
+        print(comparison_text([remade]))
+        if not remade.again:
             raise typer.Exit(1)
-        print(f"wrote {store.write(found.again)}")
+        print(f"wrote {store.write(remade.again)}")
 
     @app.command("keys", help=KEYS)
     def keys_(
@@ -146,10 +146,10 @@ def add(app: typer.Typer, suite: Suite) -> None:
         store, declared = Store(existing(results)), list(tables.declared().values())
         now = dict(manifest.plans(declared))
         planned = (run for table in declared for protocol in table.protocols for run in table.runs(protocol))
-        found = manifest.orphans(store, planned)
+        orphans = manifest.orphans(store, planned)
         retired = manifest.read_retired(results / manifest.RETIRED)
-        new = {record: config for record, config in found.items() if record not in retired}
-        back = sorted(set(retired) - set(found))
+        new = {record: config for record, config in orphans.items() if record not in retired}
+        back = sorted(set(retired) - set(orphans))
         before = manifest.read(file) if file.exists() else {}
         changes, left = manifest.changes(before, now, new)
         lines = [*map(str, changes), *(f"{record}: of no table, and no row has changed" for record in left)]
@@ -162,8 +162,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
         if new and not reason:
             raise UsageError(f"{len(new)} records would belong to no table: say why they are retired, with --reason")
         manifest.write(manifest.manifest(now.items()), file)
-        kept = {record: why for record, why in retired.items() if record in found}
-        manifest.write_retired(kept | dict.fromkeys(new, reason), results / manifest.RETIRED)
+        still_retired = {record: why for record, why in retired.items() if record in orphans}
+        manifest.write_retired(still_retired | dict.fromkeys(new, reason), results / manifest.RETIRED)
         print(f"{file} written; {len(new)} records retired, {len(back)} no longer")
 
 
@@ -176,33 +176,33 @@ def _record(command: str, key: str, store: Store) -> Record:
     path = store.paths()[which.key(key, store, lambda one: hints.benchmarks(command, one, *where))]
     record = store.read(path)
     if is_brought(record["config"]):
-        told = "external predictions, which have no training; to replace them delete"
-        raise UsageError(f"{record['key']}: {told} {path}, then score other ones")
+        obstacle = "external predictions, which have no training; to replace them delete"
+        raise UsageError(f"{record['key']}: {obstacle} {path}, then score other ones")
     return record
 
 
-def comparison_text(found: list[verify.Remade]) -> str:
+def comparison_text(remade: list[verify.Remade]) -> str:
     """Describe each record trained again in a line, then counts, and the meaning of differences."""
     rows: list[tuple[str, ...]] = []
-    for one in found:
+    for one in remade:
         config = one.record["config"]
         size = "" if one.verdict in (verify.EQUAL, verify.FAILED) else f"{one.difference:.1e}"
         what = one.reason if one.verdict == verify.FAILED else one.of if size else ""
         pairs = zip((one.record, one.again or one.record), one.machines)
-        made = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
+        machines = [f"{str(record['provenance'].get('commit'))[:7]}, {cpu}" for record, cpu in pairs]
         named = one.record["key"], method_of(config), config["dataset"]["name"]
-        rows.append((*named, one.verdict, size, *made, progress.brief(what, 80)))
+        rows.append((*named, one.verdict, size, *machines, progress.brief(what, 80)))
     head = "key", "method", "data set", "verdict", "largest difference", "made by", "again by", "where"
     lines = [inspection.columns([head, *rows])]
     verdicts = verify.EQUAL, verify.ROUNDED, verify.DIFFERENT, verify.FAILED
-    counts = {verdict: sum(one.verdict == verdict for one in found) for verdict in verdicts}
-    lines.append(f"{len(found)} records: {counts_text(counts)}")
+    counts = {verdict: sum(one.verdict == verdict for one in remade) for verdict in verdicts}
+    lines.append(f"{len(remade)} records: {counts_text(counts)}")
     lines += [
         f"{one.record['key']} read other data than its record says: {', '.join(one.other_data)}"
-        for one in found
+        for one in remade
         if one.other_data
     ]
-    if counts[verify.DIFFERENT] and not any(one.alarming for one in found):
+    if counts[verify.DIFFERENT] and not any(one.alarming for one in remade):
         lines.append(
             "Numbers differ only from records of another model of processor, number of threads or device, or of a "
             "processor whose exact model they do not name. The cause may be rounding that training amplifies; this "

@@ -30,9 +30,9 @@ def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], 
     if not found:
         like = _once(known, near(name, known))
         shown = like or _once(known, known)[:MOST]
-        told = "did you mean one of these" if like else "there is" if known else "there is none"
+        hint = "did you mean one of these" if like else "there is" if known else "there is none"
         count = len(shown) if like else len(_once(known, known))
-        raise UnknownName(f"unknown {kind} {name!r}{of}: {told}\n{_listed(shown, count, command)}")
+        raise UnknownName(f"unknown {kind} {name!r}{of}: {hint}\n{_listed(shown, count, command)}")
     return settle(f"{kind} {name!r}{of}", {label: known[label] for label in found}, command)
 
 
@@ -46,8 +46,8 @@ def key(prefix: str, store: Store, command: Callable[[str], str], failed: Iterab
     found = {key: key for key in about if key.startswith(prefix.lower())}
     if not found:
         like = alike(prefix.lower(), about)
-        told = "these begin most like it" if like else f"keys are names of files under {store.root}"
-        raise UnknownName(f"unknown key {prefix!r}: {told}\n{_listed(like, len(like), command, about)}".rstrip())
+        hint = "these begin most like it" if like else f"keys are names of files under {store.root}"
+        raise UnknownName(f"unknown key {prefix!r}: {hint}\n{_listed(like, len(like), command, about)}".rstrip())
     return settle(f"key {prefix!r}", found, command, about)
 
 
