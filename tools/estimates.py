@@ -46,13 +46,13 @@ def kinds(results: Path = Path("results")) -> list[tuple[list[Recorded], float, 
         for one in known.records(folder):
             if one.config["protocol"] != MEANINGLESS:
                 methods[one.config["method"]][stack_key(one.config)].append(one)
-    found = []
+    listed = []
     for own in methods.values():
         for kind, same in own.items():
             others = (one for other, recorded in own.items() if other != kind for one in recorded)
             if cost := similar(same[0].config, others, same[0].stack):
-                found.append((same, low([one.cost.training for one in same]), cost.training))
-    return sorted(found, key=lambda each: -sum(one.cost.training for one in each[0]))
+                listed.append((same, low([one.cost.training for one in same]), cost.training))
+    return sorted(listed, key=lambda each: -sum(one.cost.training for one in each[0]))
 
 
 def measured(same: Sequence[Recorded], seconds: float) -> float:
@@ -64,8 +64,8 @@ def measured(same: Sequence[Recorded], seconds: float) -> float:
     splits = [load_split(config) for config in configs]
     parts, points = configs[0]["parts"], len(splits[0].train.y)
     batch = min(parts["training"].get("batch_size") or points, points)
-    kept = points if batch == points else min(points, BATCHES * batch)
-    some = [replace(s, train=replace(s.train, x=s.train.x[:kept], y=s.train.y[:kept])) for s in splits]
+    used = points if batch == points else min(points, BATCHES * batch)
+    some = [replace(s, train=replace(s.train, x=s.train.x[:used], y=s.train.y[:used])) for s in splits]
     training, model, device = TRAININGS.build(parts["training"]), build_model(parts, some[0]), device_of()
     data = build_data(model, some, device, DTYPES[training.dtype])
     streams = run_streams(configs, device, DTYPES[training.dtype]).child("train")
@@ -78,9 +78,9 @@ def measured(same: Sequence[Recorded], seconds: float) -> float:
 
     with suppress(Enough):
         training.start(model, data, streams, None).run(report)
-    steps = (len(times) - 1) * math.ceil(kept / batch)
-    made = fmean(one.share for one in same) * passes(configs[0]) * math.ceil(points / batch)
-    return (times[-1] - times[0]) / steps * made / len(configs)
+    steps = (len(times) - 1) * math.ceil(used / batch)
+    epoch_steps = fmean(one.share for one in same) * passes(configs[0]) * math.ceil(points / batch)
+    return (times[-1] - times[0]) / steps * epoch_steps / len(configs)
 
 
 def distribution(name: str, pairs: Iterable[tuple[float, float]]) -> str:
@@ -100,8 +100,8 @@ def main(arguments: list[str] | None = None) -> None:
         "--measure", type=float, default=0.0, metavar="SECONDS", help="train each of these so long here"
     )
     options = parser.parse_args(arguments)
-    found, here, rows = kinds(), [], []
-    for same, seconds, guess in found[: options.largest]:
+    listed, here, rows = kinds(), [], []
+    for same, seconds, guess in listed[: options.largest]:
         config, own = same[0].config, 0.0
         if options.measure:
             with suppress(DataNotFound), limited():
@@ -110,8 +110,8 @@ def main(arguments: list[str] | None = None) -> None:
         named = method_of(config), config["dataset"]["name"], config["protocol"], str(len(same))
         rows.append((*named, f"{seconds:,.0f}", f"{own:,.0f}" if own else "-", f"{guess:,.0f}"))
     print(columns([("method", "data set", "protocol", "runs", "recorded", "here", "estimate"), *rows]))
-    print(distribution("largest, by their records", ((a, b) for _, a, b in found[: options.largest])))
-    print(distribution("all, by their records", ((a, b) for _, a, b in found)))
+    print(distribution("largest, by their records", ((a, b) for _, a, b in listed[: options.largest])))
+    print(distribution("all, by their records", ((a, b) for _, a, b in listed)))
     if options.measure:
         print(distribution("largest, by processor time here", here))
 

@@ -39,9 +39,9 @@ def measured(driver: Any, address: str) -> tuple[float, float, float]:
     driver.get("about:blank")
     before = _spent(driver)
     driver.get(address)
-    while not (seen := driver.execute_script(SEEN)):
+    while not (times := driver.execute_script(SEEN)):
         pass
-    return (seen[0] or seen[1]) / 1000, seen[1] / 1000, _spent(driver) - before
+    return (times[0] or times[1]) / 1000, times[1] / 1000, _spent(driver) - before
 
 
 def browser() -> Any:
@@ -51,16 +51,16 @@ def browser() -> Any:
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver):
         raise FileNotFoundError("chromium and chromedriver are needed, and not found")
-    asked = webdriver.ChromeOptions()
-    asked.binary_location = chromium
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        asked.add_argument(word)
-    return webdriver.Chrome(options=asked, service=webdriver.ChromeService(executable_path=driver))
+        options.add_argument(word)
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
 
 
 def _spent(driver: Any) -> float:
-    found = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    return next(each["value"] for each in found if each["name"] == "TaskDuration")
+    metrics = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 
 def rows(driver: Any, folder: Path) -> Iterator[tuple[str, ...]]:

@@ -94,9 +94,9 @@ def laplace(repeats: int) -> Iterator[Row]:
             return fvi.fit(net, train, "laplace", fit=options, progress=False)  # noqa: B023
 
         def there() -> Any:
-            made = Laplace(net, "classification", subset, hessian, prior_precision=1.0)  # noqa: B023
-            made.fit(DataLoader(TensorDataset(*train), batch_size=BATCH))
-            return made
+            fitted = Laplace(net, "classification", subset, hessian, prior_precision=1.0)  # noqa: B023
+            fitted.fit(DataLoader(TensorDataset(*train), batch_size=BATCH))
+            return fitted
 
         ours, theirs = here(), there()
 
@@ -133,9 +133,9 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
     """Train an exact Gaussian process in float64, and predict."""
     import gpytorch
 
-    given = modules.data((13,), POINTS, 1)
-    x, y = given.x[0].double(), given.y[0].double() + torch.randn(POINTS, dtype=torch.float64)
-    given = TrainingData(x[None], y[None], x[None].amin(1), x[None].amax(1))
+    train = modules.data((13,), POINTS, 1)
+    x, y = train.x[0].double(), train.y[0].double() + torch.randn(POINTS, dtype=torch.float64)
+    train = TrainingData(x[None], y[None], x[None].amin(1), x[None].amax(1))
 
     class Process(gpytorch.models.ExactGP):
         def __init__(self, noise: Any) -> None:
@@ -148,11 +148,11 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
         def forward(self, inputs: Tensor) -> Any:
             return gpytorch.distributions.MultivariateNormal(self.mean(inputs), self.kernel(inputs))
 
-    def made() -> Any:
+    def new_process() -> Any:
         return Process(gpytorch.likelihoods.GaussianLikelihood()).double()
 
     def there() -> Callable[[], None]:
-        process = made()
+        process = new_process()
         objective = gpytorch.mlls.ExactMarginalLogLikelihood(process.likelihood, process)
         descent = torch.optim.Adam(process.parameters(), LR)
 
@@ -168,16 +168,16 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
     spec = {"name": "gradient", "epochs": STEPS, "batch_size": POINTS, "dtype": "float64"}
     training = TRAININGS.build(spec | {"optimiser": {"name": "adam", "lr": LR}})
     unused = nn.Sequential(nn.Linear(13, 1))  # a Gaussian process has no network
-    model = interface.build(ModuleNetwork(unused, given.x[0, :3].float()), parts, {})
-    start = {"here": lambda: training.start(model, given, Streams([0], dtype=torch.float64)).run, "there": there}
+    model = interface.build(ModuleNetwork(unused, train.x[0, :3].float()), parts, {})
+    start = {"here": lambda: training.start(model, train, Streams([0], dtype=torch.float64)).run, "there": there}
     times = interleave(start, repeats, STEPS)
-    kernel, process, at = KERNELS.build(parts["family"]["kernel"]), made(), x + 0.1
+    kernel, process, at = KERNELS.build(parts["family"]["kernel"]), new_process(), x + 0.1
     noise, scale = process.likelihood.noise.detach(), process.kernel
     hyper = {
         "log_variance": scale.outputscale.detach().log().reshape(1),
         "log_lengthscale": scale.base_kernel.lengthscale.detach().log().reshape(1, 1),
     }
-    ours = log_marginal_likelihood(kernel, hyper, noise, given.x, given.y)
+    ours = log_marginal_likelihood(kernel, hyper, noise, train.x, train.y)
     theirs = gpytorch.mlls.ExactMarginalLogLikelihood(process.likelihood, process)(process(x), y) * POINTS
     gap = abs(float(ours) / float(theirs.detach()) - 1)
     yield row(f"exact GP, {POINTS} points: step", "gpytorch", times, f"log evidence {gap:.0e} (relative)")
@@ -185,14 +185,14 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
 
     def ours_at() -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            return posterior(kernel, hyper, noise, given.x, given.y, at[None])
+            return posterior(kernel, hyper, noise, train.x, train.y, at[None])
 
     def theirs_at() -> tuple[Tensor, Tensor]:
         process.train()  # forgets what it holds of the training points
         process.eval()
         with torch.no_grad():
-            found = process(at)
-            return found.mean, found.variance
+            predicted = process(at)
+            return predicted.mean, predicted.variance
 
     times = interleave({"here": ready(ours_at), "there": ready(theirs_at)}, repeats)
     gap = max(float((a[0] - b).abs().max()) for a, b in zip(ours_at(), theirs_at(), strict=True))
@@ -202,20 +202,20 @@ def gaussian_process(repeats: int) -> Iterator[Row]:
 def mean_field(repeats: int) -> Iterator[Row]:
     """Train a mean-field Gaussian over the classifier's weights, one function a step, from equal parameters."""
     x, y = (each[:TRAINED] for each in digits())
-    given = TrainingData(x[None], y[None], x[None].amin(1), x[None].amax(1))
+    train = TrainingData(x[None], y[None], x[None].amin(1), x[None].amax(1))
     net, count = classifier(), -(-TRAINED // BATCH)
     network = ModuleNetwork(net, x[:3])
     parts = methods.get("MFVI").parts() | {"likelihood": {"name": "categorical"}}
     parts["family"] = {**parts["family"], "log_var_init": (LOG_VAR, LOG_VAR)}
     spec = {"name": "gradient", "epochs": 1, "batch_size": BATCH, "optimiser": {"name": "adam", "lr": LR}}
     model, training = interface.build(network, parts, {}), TRAININGS.build(spec)
-    start = training.start(model, given, Streams([0])).now.parameters
+    start = training.start(model, train, Streams([0])).now.parameters
     log_vars = {k: v for k, v in start.items() if k.startswith("log_var/")}
     means = {k: v for k, v in start.items() if k.startswith("mean/")}
     ours = float(model.family.weight_kl(network, means | log_vars, 0.0, 1.0, None))
     for library, there in (("bayesian-torch", _bayesian_torch), ("posteriors", _posteriors)):
         loop, kl = there(net, x, y)
-        works: dict[str, Work] = {"here": lambda: training.start(model, given, Streams([0])).run, "there": loop}
+        works: dict[str, Work] = {"here": lambda: training.start(model, train, Streams([0])).run, "there": loop}
         times = interleave(works, repeats, count)
         yield row("MFVI: step", library, times, f"KL {abs(kl / ours - 1):.0e} (relative)")
 
@@ -228,7 +228,7 @@ def _bayesian_torch(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Work, float]:
     prior = {"prior_mu": 0.0, "prior_sigma": 1.0, "posterior_mu_init": 0.0, "type": "Reparameterization"}
     options = {**prior, "posterior_rho_init": math.log(math.expm1(std)), "moped_enable": False, "moped_delta": 0.5}
 
-    def made() -> nn.Module:
+    def bayesian_copy() -> nn.Module:
         bayesian = classifier()
         dnn_to_bnn(bayesian, options)
         for own, source in zip(_layers(bayesian), _layers(net), strict=True):
@@ -238,7 +238,7 @@ def _bayesian_torch(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Work, float]:
         return bayesian
 
     def loop() -> Callable[[], list[ReplicaResult]]:
-        bayesian = made()
+        bayesian = bayesian_copy()
 
         def loss(rows: Tensor, labels: Tensor) -> Tensor:
             return nn.functional.cross_entropy(bayesian(rows), labels) + get_kl_loss(bayesian) / len(x)
@@ -246,7 +246,7 @@ def _bayesian_torch(net: nn.Module, x: Tensor, y: Tensor) -> tuple[Work, float]:
         return modules.steps(dict(bayesian.named_parameters()), loss, x, y, BATCH)
 
     total = 0.0  # get_kl_loss adds means over a tensor's weights, so is not the KL
-    for layer in _layers(made()):
+    for layer in _layers(bayesian_copy()):
         for kind in ("weight", "bias"):
             mu, rho, *at = (getattr(layer, f"{name}_{kind}") for name in ("mu", "rho"))
             at = [getattr(layer, f"prior_{kind}_{side}") for side in ("mu", "sigma")]

@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for axis, (title, (method, parts)) in zip(axes.flat, PANELS.items(), strict=True):
         optimiser = {"name": "adam", "lr": 1e-2}
         posterior = fvi.fit(module(), (x, y), method, epochs=500, optimiser=optimiser, progress=False, **parts)
-        found = posterior.predict(grid)
-        mean, std = found.mean[:, 0], found.std[:, 0]
+        prediction = posterior.predict(grid)
+        mean, std = prediction.mean[:, 0], prediction.std[:, 0]
         axis.fill_between(grid[:, 0], mean - 2 * std, mean + 2 * std, alpha=0.3, linewidth=0)
         axis.plot(grid[:, 0], mean)
         axis.plot(x[:, 0], y, ".", color="black", markersize=4)

@@ -48,14 +48,14 @@ def lacking(finding: Finding, suite: Suite) -> Iterator[RunConfig]:
 
 def claims(results: Path, state: Path, suite: Suite = SUITE) -> list[tuple[Finding, int, Estimate]]:
     """Return each claim that more runs would test, the number of these, and their estimate; cheapest first."""
-    known, found = Known(Store(results, suite.metrics), state), []
+    known, listed = Known(Store(results, suite.metrics), state), []
     for finding in flat(of_book(Book(suite, Records(results)))):
         tables = (table for table in map(suite.table, finding.claim.tables) if PAPER in table.protocols)
         metrics = merged(table.asked(PAPER) for table in tables)
         plan = make_plan(lacking(finding, suite), results, state, suite, metrics)
         if missing := sum(len(group.runs) for group in plan.groups):
-            found.append((finding, missing, estimate(plan.groups, known)))
-    return _cheapest_first(found)
+            listed.append((finding, missing, estimate(plan.groups, known)))
+    return _cheapest_first(listed)
 
 
 def rows(
@@ -74,16 +74,16 @@ def rows(
                 firsts.setdefault(run_key(runs[0]), ((table.name, protocol, row.label, dataset), runs))
     plan = make_plan([runs[0] for _, runs in firsts.values()], results, state, suite)
     plan = plan.waiting(missing_data(plan))
-    known, found = Known(Store(results, suite.metrics), state), []
+    known, listed = Known(Store(results, suite.metrics), state), []
     for group in plan.groups:
         for run in group.runs:  # each by itself, though some share a training
             place, runs = firsts[run.key]
-            found.append((place, len(runs), estimate([replace(group, runs=(run,))], known)))
-    return _cheapest_first(found)
+            listed.append((place, len(runs), estimate([replace(group, runs=(run,))], known)))
+    return _cheapest_first(listed)
 
 
-def _cheapest_first(found: list[tuple[T, int, Estimate]]) -> list[tuple[T, int, Estimate]]:
-    return sorted(found, key=lambda each: (bool(each[2].unknown), each[2].seconds))
+def _cheapest_first(listed: list[tuple[T, int, Estimate]]) -> list[tuple[T, int, Estimate]]:
+    return sorted(listed, key=lambda each: (bool(each[2].unknown), each[2].seconds))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -36,7 +36,7 @@ def facts(book: Book) -> str:
     return "\n".join((*summary(flat(of_book(book))), *counts))
 
 
-def told(file: Path = OUT) -> str:
+def facts_in(file: Path = OUT) -> str:
     """Return the facts that a picture carries; empty for one that carries none."""
     with Image.open(file) as picture:
         return str(picture.info.get(FACTS, ""))
@@ -60,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             drawn = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
     finally:
         driver.quit()
-    said = PngInfo()
-    said.add_itxt(FACTS, facts(Book(suite, records)))
+    info = PngInfo()
+    info.add_itxt(FACTS, facts(Book(suite, records)))
     picture = Image.open(io.BytesIO(base64.b64decode(drawn))).convert("RGB")
-    picture.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(OUT, optimize=True, pnginfo=said)
+    picture.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(OUT, optimize=True, pnginfo=info)
     return 0
 
 

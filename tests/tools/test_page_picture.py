@@ -14,9 +14,9 @@ from tools import page_picture
 
 def test_the_picture_shows_the_numbers_of_today() -> None:
     now = page_picture.facts(Book(Suite(), Records(page_picture.ROOT / "results")))
-    assert page_picture.told() == now, "draw it again: python -m tools.page_picture"
+    assert page_picture.facts_in() == now, "draw it again: python -m tools.page_picture"
 
 
 def test_a_picture_without_facts_is_out_of_date(tmp_path: Path) -> None:
     Image.new("RGB", (2, 2)).save(tmp_path / "old.png")
-    assert page_picture.told(tmp_path / "old.png") == ""
+    assert page_picture.facts_in(tmp_path / "old.png") == ""

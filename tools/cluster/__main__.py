@@ -33,10 +33,10 @@ def up(
 ) -> None:
     """Start it; prints the line that makes SLURM's commands find it."""
     before = cluster.Cluster(folder.absolute()).daemons()
-    made = cluster.up(folder, cores=cores, kill_wait=kill_wait)
-    known = before == made.daemons()
-    print(f"the cluster in {made.folder} {'was up already' if known else 'is up'}; now give", file=sys.stderr)
-    print(*(f"export {name}={value}" for name, value in made.environment.items()), sep="\n")
+    started = cluster.up(folder, cores=cores, kill_wait=kill_wait)
+    known = before == started.daemons()
+    print(f"the cluster in {started.folder} {'was up already' if known else 'is up'}; now give", file=sys.stderr)
+    print(*(f"export {name}={value}" for name, value in started.environment.items()), sep="\n")
 
 
 @app.command()
@@ -49,15 +49,15 @@ def down(folder: FolderOption = cluster.default_folder()) -> None:
 @app.command()
 def status(folder: FolderOption = cluster.default_folder()) -> None:
     """Show the running daemons and the node's status. Exit status 1 if the cluster is not up."""
-    found = cluster.Cluster(folder.absolute())
-    daemons = found.daemons()
+    local = cluster.Cluster(folder.absolute())
+    daemons = local.daemons()
     for name in cluster.DAEMONS:
         print(f"{name:<10} {f'process {daemons[name]}' if name in daemons else 'down'}")
     whole = len(daemons) == len(cluster.DAEMONS)
-    print(f"{'node':<10} {(found.status() if whole else '') or 'unknown'}")
+    print(f"{'node':<10} {(local.status() if whole else '') or 'unknown'}")
     if not whole:
         raise typer.Exit(1)
-    print(*(f"export {name}={value}" for name, value in found.environment.items()), sep="\n")
+    print(*(f"export {name}={value}" for name, value in local.environment.items()), sep="\n")
 
 
 def main(arguments: list[str] | None = None) -> None:

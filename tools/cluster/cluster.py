@@ -72,8 +72,8 @@ class Cluster:
 
     def start(self, name: str) -> None:
         """Start a daemon that is down; with all three up, wait for the node. Raises :class:`ClusterError`."""
-        found = self.daemons()
-        if name not in found:
+        running = self.daemons()
+        if name not in running:
             account = "munge" if name == "munged" else None
             done = subprocess.run(
                 self._command(name),
@@ -89,7 +89,7 @@ class Cluster:
             )
             if done.returncode:
                 raise ClusterError(f"{name} does not start (status {done.returncode}): {done.stderr.strip()}")
-        if {*found, name} == set(DAEMONS):
+        if {*running, name} == set(DAEMONS):
             self._wait()
 
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
@@ -130,9 +130,9 @@ class Cluster:
         wait_for(self._ready, PATIENCE, f"the node of {self.configuration} to take jobs; sinfo -R gives the reason")
 
     def _ready(self) -> bool:
-        gone = set(DAEMONS) - set(self.daemons())
-        if gone:
-            raise ClusterError(f"{' and '.join(sorted(gone))} ended at once:\n{self.last_logs()}")
+        ended = set(DAEMONS) - set(self.daemons())
+        if ended:
+            raise ClusterError(f"{' and '.join(sorted(ended))} ended at once:\n{self.last_logs()}")
         return self.status(PATIENCE / 10) in ("idle", "mixed", "allocated", "completing")
 
     def _ask(self, name: str, *arguments: str, seconds: float = PATIENCE) -> str:

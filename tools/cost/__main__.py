@@ -63,10 +63,10 @@ def write(
     folder: Path, about: dict[str, Any], repeats: int, measurements: list[Measurement], rows: list[tuple[str, ...]]
 ) -> list[Path]:
     """Write ``cost.json`` and ``cost.md`` into the folder; return their paths."""
-    found = [asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements]
+    entries = [asdict(m) | {"met": m.met(m.wall), "met_by_process_time": m.met(m.process)} for m in measurements]
     page = f"# Cost of training steps\n\n{headline(about, repeats)}\n\n{grid(HEADING, rows)}"
     texts = {
-        "cost.json": json.dumps({"machine": about, "turns": repeats, "measurements": found}, indent=1),
+        "cost.json": json.dumps({"machine": about, "turns": repeats, "measurements": entries}, indent=1),
         "cost.md": page,
     }
     folder.mkdir(parents=True, exist_ok=True)

@@ -52,17 +52,17 @@ def random_images(dataset: str, n: int, seed: int = 0, pools: Sequence[str] = ()
     x, y = rng.integers(256, size=shape, dtype=np.uint8), rng.integers(described.n_outputs, size=n)
     low, high = (np.full(described.shape, end, np.float32) for end in (-1, 1))
     pixels = Pixels((0.5,) * described.shape[0], (0.5,) * described.shape[0])
-    made = {name: lambda: datasets.Pool(x, "random pixels") for name in pools}
+    drawn = {name: lambda: datasets.Pool(x, "random pixels") for name in pools}
     part = Arrays(x, y)
     about = (dataset, "1", seed, "", "classification", described.n_outputs)
-    return Split(*about, part, part, low, high, pools=made, pixels=pixels)
+    return Split(*about, part, part, low, high, pools=drawn, pixels=pixels)
 
 
 def table_parts(table: str, label: str, dataset: str, changes: Parts | None = None) -> Parts:
     """Return the parts of a table's row on a data set at protocol paper, for one epoch."""
-    found = tables.get(table)
-    row = next(row for row in found.rows if row.label == label)
-    recipe = found.recipe(row, dataset, "paper")
+    spec = tables.get(table)
+    row = next(row for row in spec.rows if row.label == label)
+    recipe = spec.recipe(row, dataset, "paper")
     if row.method is None or recipe is None:
         raise ValueError(f"table {table}: expected a row with runs on {dataset}, found {label!r}, which has none")
     own = merge(methods.get(row.method).parts(), recipe.parts)

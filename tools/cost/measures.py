@@ -107,8 +107,8 @@ def running(folder: Path, configs: list[RunConfig]) -> Work:
         own = folder / str(next(turns))
 
         def sweep() -> list[ReplicaResult]:
-            found = runner.run(make_plan(configs, own / "results", own / "state", SUITE))
-            return [ReplicaResult({}, 0, [], reason) for reason in found.failed.values()]
+            summary = runner.run(make_plan(configs, own / "results", own / "state", SUITE))
+            return [ReplicaResult({}, 0, [], reason) for reason in summary.failed.values()]
 
         return sweep
 

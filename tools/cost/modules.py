@@ -76,16 +76,16 @@ def data(shape: Sequence[int], n: int, outputs: int, tokens: int = 0) -> Trainin
     return TrainingData(x, y, x.amin(1), x.amax(1))
 
 
-def training(network: Network, method: str, given: TrainingData, batch: int, samples: int = 1) -> Work:
+def training(network: Network, method: str, train: TrainingData, batch: int, samples: int = 1) -> Work:
     """Return one epoch of a method as timed work."""
     parts: dict[str, Any] = methods.get(method).parts()
-    parts["likelihood"] = {"name": "categorical" if given.classification else "gaussian"}
+    parts["likelihood"] = {"name": "categorical" if train.classification else "gaussian"}
     if parts["context"] is not None:
         parts["context"] = CONTEXT.get(method, parts["context"])
     spec = {"name": "gradient", "epochs": 1, "batch_size": batch, "samples": samples}
     settings = TRAININGS.build({**spec, "optimiser": {"name": "adam", "lr": LR}})
     model = interface.build(network, parts, {})
-    return lambda: settings.start(model, given, Streams([0])).run
+    return lambda: settings.start(model, train, Streams([0])).run
 
 
 def steps(
@@ -110,33 +110,33 @@ def steps(
     return run
 
 
-def plain(make: Callable[[], nn.Module], given: TrainingData, batch: int, tokens: bool) -> Work:
+def plain(make: Callable[[], nn.Module], train: TrainingData, batch: int, tokens: bool) -> Work:
     """Return an epoch as a user writes it for MAP: cross-entropy, a penalty on weights, Adam."""
 
     def begin() -> Callable[[], list[ReplicaResult]]:
-        module, x = make(), given.x[0].long() if tokens else given.x[0]
+        module, x = make(), train.x[0].long() if tokens else train.x[0]
 
         def loss(x: Tensor, y: Tensor) -> Tensor:
-            penalty = sum(value.square().sum() for value in module.parameters()) / (2 * given.x.shape[1])
+            penalty = sum(value.square().sum() for value in module.parameters()) / (2 * train.x.shape[1])
             return nn.functional.cross_entropy(module(x), y) + penalty
 
-        return steps(dict(module.named_parameters()), loss, x, given.y[0], batch)
+        return steps(dict(module.named_parameters()), loss, x, train.y[0], batch)
 
     return begin
 
 
 def _pair(
-    name: str, way: str, make: Callable[[], nn.Module], built: Network, given: TrainingData, batch: int, goal: float
+    name: str, way: str, make: Callable[[], nn.Module], built: Network, train: TrainingData, batch: int, goal: float
 ) -> Callable[[str, int, int], Measurement]:
     """Return a function (method, samples, repeats) that measures the module's step over the built-in network's."""
-    network = ModuleNetwork(make, given.x[0, :3], way=way)
+    network = ModuleNetwork(make, train.x[0, :3], way=way)
 
     def measured(method: str, samples: int, repeats: int) -> Measurement:
         names = f"{method}, {name} {way}", f"{method}, {name} built-in"
         works = {
-            x: training(each, method, given, batch, samples) for x, each in zip(names, (network, built), strict=True)
+            x: training(each, method, train, batch, samples) for x, each in zip(names, (network, built), strict=True)
         }
-        return ratio("modules", *names, interleave(works, repeats, given.x.shape[1] // batch), 1, goal=goal)
+        return ratio("modules", *names, interleave(works, repeats, train.x.shape[1] // batch), 1, goal=goal)
 
     return measured
 
@@ -161,30 +161,30 @@ def modules(repeats: int) -> list[Measurement]:
         ):
             found += [measure(method, samples, repeats) for method, samples in methods_of.items()]
         rows = data((1, 28, 28), 640, 10)
-        for name, make, given in (
+        for name, make, train in (
             ("CNN with GroupNorm", group_normed, rows),
             ("transformer", lambda: Attentive(nn.Embedding(100, 32)), data((16,), 640, 10, tokens=100)),
             ("ViT", lambda: Attentive(nn.Conv2d(1, 32, 7, 7)), rows),
             ("LSTM", Recurrent, rows),
         ):
-            tokens, names = given.x.dim() == 3, (f"MAP, {name}", f"MAP, {name}, plain loop")
-            network = ModuleNetwork(make, given.x[0, :3].long() if tokens else given.x[0, :3])
-            works = training(network, "MAP", given, 64), plain(make, given, 64, tokens)
+            tokens, names = train.x.dim() == 3, (f"MAP, {name}", f"MAP, {name}, plain loop")
+            network = ModuleNetwork(make, train.x[0, :3].long() if tokens else train.x[0, :3])
+            works = training(network, "MAP", train, 64), plain(make, train, 64, tokens)
             found.append(ratio("modules", *names, interleave(dict(zip(names, works)), repeats, 10), 1, goal=1.3))
     return found
 
 
-def dense(method: str, given: TrainingData, batch: int, epochs: int, log_var: float = -9.0) -> Trainer:
+def dense(method: str, train: TrainingData, batch: int, epochs: int, log_var: float = -9.0) -> Trainer:
     """Return the training of MAP, or of MFVI with these initial log-variances, on a network with 50 hidden units."""
     parts: dict[str, Any] = methods.get(method).parts() | {"likelihood": {"name": "gaussian"}}
     if method == "MFVI":
         parts["family"] |= {"log_var_init": (log_var, log_var)}
-    network = NETWORKS.build({"name": "mlp", "hidden": [50]}).build(given.x.shape[2:], 1)
+    network = NETWORKS.build({"name": "mlp", "hidden": [50]}).build(train.x.shape[2:], 1)
     spec = {"name": "gradient", "epochs": epochs, "batch_size": batch, "optimiser": {"name": "adam", "lr": LR}}
-    return TRAININGS.build(spec).start(interface.build(network, parts, {}), given, Streams([0]))
+    return TRAININGS.build(spec).start(interface.build(network, parts, {}), train, Streams([0]))
 
 
-def plain_dense(start: Parameters, given: TrainingData, batch: int, epochs: int) -> Callable[[], list[ReplicaResult]]:
+def plain_dense(start: Parameters, train: TrainingData, batch: int, epochs: int) -> Callable[[], list[ReplicaResult]]:
     """Return the same training from the same parameters ``[1, ...]``, as a user writes it."""
     held = {name: value[0].detach().clone().requires_grad_() for name, value in start.items()}
     drawn = f"mean/{NAMES[0]}" in held
@@ -201,20 +201,20 @@ def plain_dense(start: Parameters, given: TrainingData, batch: int, epochs: int)
         f = torch.addmm(c, torch.relu(torch.addmm(b, x, w)), u)[:, 0]
         std = nn.functional.softplus(held["likelihood/rho"])
         density = -0.5 * math.log(2 * math.pi) - std.log() - (y - f).square() / (2 * std.square())
-        return penalty / given.x.shape[1] - density.mean()
+        return penalty / train.x.shape[1] - density.mean()
 
-    return steps(held, loss, given.x[0], given.y[0], batch, epochs)
+    return steps(held, loss, train.x[0], train.y[0], batch, epochs)
 
 
 def small(repeats: int) -> list[Measurement]:
     """Measure a step of MAP and of MFVI (one draw) over plain PyTorch's, on one thread: 13-50-1 units, batch 50."""
-    given, found = data((13,), POINTS, 1), []
+    train, found = data((13,), POINTS, 1), []
     for method in ("MAP", "MFVI"):
         names = f"{method}, 13-50-1", f"{method}, 13-50-1, plain loop"
-        start = dense(method, given, BATCH, EPOCHS).parameters
+        start = dense(method, train, BATCH, EPOCHS).parameters
         works: dict[str, Work] = {
-            names[0]: lambda: dense(method, given, BATCH, EPOCHS).run,  # noqa: B023
-            names[1]: lambda: plain_dense(start, given, BATCH, EPOCHS),  # noqa: B023
+            names[0]: lambda: dense(method, train, BATCH, EPOCHS).run,  # noqa: B023
+            names[1]: lambda: plain_dense(start, train, BATCH, EPOCHS),  # noqa: B023
         }
         with threads(1):
             times = interleave(works, repeats, EPOCHS * POINTS // BATCH)
