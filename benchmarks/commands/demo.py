@@ -62,11 +62,9 @@ def text(table: Any, remade: Sequence[verify.Remade]) -> str:
     failed = [one for one in remade if one.verdict == verify.FAILED]
     lines = [columns(rows), "", *(f"failed: {one.record['config']['method']}: {brief(one.reason)}" for one in failed)]
     lines += [_meaning([one for one in remade if one.again]), "", "Next:"]
-    ways = [
-        ("make table-digits", "the whole table, twelve methods: its runs are recorded, so nothing is trained"),
-        ("make page", "every table, method and figure as a site: reports/output/page/index.html"),
-    ]
-    return "\n".join([*lines, *(f"  {command:20}{what}" for command, what in ways)])
+    lines.append("  make table-digits   the whole table, twelve methods: its runs are recorded, so nothing is trained")
+    lines.append("  make page           every table, method and figure as a site: reports/output/page/index.html")
+    return "\n".join(lines)
 
 
 def _cells(table: Any, remade: Sequence[verify.Remade]) -> Iterable[tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from functools import cache
+from textwrap import shorten
 from typing import Any
 
 from benchmarks.commands.inspection import columns
@@ -30,7 +31,10 @@ def text(kind: str | None = None, name: str | None = None) -> str:
     kinds = [*dict.fromkeys([*NAMED, *REGISTRIES]), *NAMELESS]
     if kind is None:
         purposes, rows = about(), [("kind", "part", "what it is")]
-        rows += [(each, part, _short(purposes.get(each, {}).get(part, ""))) for each in kinds for part in _parts(each)]
+        for each in kinds:
+            for part in _parts(each):
+                purpose = purposes.get(each, {}).get(part, "")
+                rows.append((each, part, shorten(purpose, 100, placeholder=" ...", break_on_hyphens=False)))
         return "\n".join([columns(rows), "", *_fitting(None, None)])
     if kind not in kinds:
         raise unknown("kind of part", kind, kinds)
@@ -121,7 +125,3 @@ def _known_triples() -> list[tuple[str, ...]]:
         return triples(own=False)
 
     return [tuple(names) for names in remembered("triples", look)]
-
-
-def _short(words: str, length: int = 100) -> str:
-    return words if len(words) <= length else words[: length - 3].rsplit(" ", 1)[0] + " ..."

@@ -176,8 +176,10 @@ def _record(command: str, key: str, store: Store) -> Record:
     path = store.paths()[which.key(key, store, lambda one: hints.benchmarks(command, one, *where))]
     record = store.read(path)
     if is_brought(record["config"]):
-        obstacle = "external predictions, which have no training; to replace them delete"
-        raise UsageError(f"{record['key']}: {obstacle} {path}, then score other ones")
+        raise UsageError(
+            f"{record['key']}: external predictions, which have no training; to replace them delete {path}, then score "
+            "other ones"
+        )
     return record
 
 

@@ -18,8 +18,8 @@ def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], 
 
     ``command`` returns the command with another name. Raises UnknownName and UsageError, with commands to copy.
     """
+    labels = _once(known, known)
     if not name:
-        labels = _once(known, known)
         raise UsageError(f"no {kind}{of} was chosen: choose one\n{_listed(labels, len(labels), command)}")
     words = name.lower().split()
     found = (
@@ -29,9 +29,8 @@ def pick(kind: str, name: str, known: Mapping[str, T], command: Callable[[str], 
     )
     if not found:
         like = _once(known, near(name, known))
-        shown = like or _once(known, known)[:MOST]
         hint = "did you mean one of these" if like else "there is" if known else "there is none"
-        count = len(shown) if like else len(_once(known, known))
+        shown, count = (like, len(like)) if like else (labels[:MOST], len(labels))
         raise UnknownName(f"unknown {kind} {name!r}{of}: {hint}\n{_listed(shown, count, command)}")
     return settle(f"{kind} {name!r}{of}", {label: known[label] for label in found}, command)
 

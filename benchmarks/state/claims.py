@@ -216,11 +216,7 @@ class Claims:
 
     def _stale(self, key: str, target: str) -> bool:
         holder = _holder(target)
-        if holder is None:
-            return True
-        if _earlier_life(holder):
-            return True  # on whatever machine
-        if _lives(holder) is False:
+        if holder is None or _earlier_life(holder) or _lives(holder) is False:
             return True
         try:
             # The clock may have been set back since: a live holder beats soon, and then is at most that far off.
@@ -248,10 +244,10 @@ class Claims:
         return target is not None and _holder(target) == Holder.me()
 
 
-def _earlier_life(holder: Holder | None) -> bool:
-    """Whether a process belonged to the present SLURM job before its requeue."""
+def _earlier_life(holder: Holder) -> bool:
+    """Whether a process, on whatever machine, belonged to the present SLURM job before its requeue."""
     me = Holder.me()
-    return holder is not None and bool(holder.job) and holder.job == me.job and holder.restart < me.restart
+    return bool(holder.job) and holder.job == me.job and holder.restart < me.restart
 
 
 def _lives(holder: Holder) -> bool | None:

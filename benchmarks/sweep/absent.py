@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.metrics.registry import METRICS
 from fvi_core.spelling import meant
 
 
-def lacking(tables: Iterable[Any], protocol: str | None) -> list[str]:
+def lacking(tables: Sequence[Any], protocol: str | None) -> list[str]:
     """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned, and for
     every column whose metric is not known."""
-    tables = list(tables)
-    places = ((table, row, dataset) for table in tables for row in table.rows for dataset in table.datasets)
-    sentences = (
+    rows = (
         f"table {table.name}, row {row.label}: {reason}"
-        for table, row, dataset in places
+        for table in tables
+        for row in table.rows
+        for dataset in table.datasets
         if (reason := table.lacks(row, dataset, protocol))
     )
-    return [*dict.fromkeys(sentences), *dict.fromkeys(line for table in tables for line in _unknown_metrics(table))]
+    columns = (sentence for table in tables for sentence in _unknown_metrics(table))
+    return list(dict.fromkeys([*rows, *columns]))
 
 
 def _unknown_metrics(table: Any) -> Iterator[str]:

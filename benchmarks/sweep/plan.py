@@ -95,11 +95,9 @@ class RunGroup(Placed):
     @property
     def title(self) -> str:
         """Describe the group in a few words."""
-        first = self.configs[0]
-        one = f"split {first['dataset']['split']} seed {first['seed']}"
-        return f"{first['method']}, {first['dataset']['name']}, " + (
-            one if len(self.runs) == 1 else f"{len(self.runs)} runs"
-        )
+        first, data = self.configs[0], self.configs[0]["dataset"]
+        runs = f"split {data['split']} seed {first['seed']}" if len(self.runs) == 1 else f"{len(self.runs)} runs"
+        return f"{first['method']}, {data['name']}, {runs}"
 
 
 @dataclass(frozen=True)

@@ -78,10 +78,8 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record
     for record in store.records(curves=False):
         if isinstance(record, RecordError):
             invalid.append(record)
-        elif is_brought(record["config"]):  # external predictions have no training
-            continue
-        elif store.file(record["config"]).removesuffix(".json") not in retired:
-            every.append(record)
+        elif not is_brought(record["config"]) and store.file(record["config"]).removesuffix(".json") not in retired:
+            every.append(record)  # a training: external predictions have none
     short = [record for record in every if _seconds(record) <= 60 * minutes]
     if not short:
         raise UsageError(f"{store.root}: no record whose training took at most {minutes:g} min, among {len(every)}")

@@ -87,9 +87,9 @@ def store(root: Path | str) -> Store:
     return Store(root, SUITE.metrics)
 
 
-def sweep(configs: list[dict], workers=None, *, results, state, suite=SUITE, display=None, asked=None) -> Any:
+def sweep(configs: list[dict], workers=None, *, results, state, suite=SUITE, display=None) -> Any:
     """A sweep over configurations."""
-    return runner.run(make_plan(configs, results, state, suite, asked or {}), workers, display)
+    return runner.run(make_plan(configs, results, state, suite), workers, display)
 
 
 def pending(config: dict[str, Any], **about: Any) -> PlannedRun:

@@ -15,7 +15,6 @@ from benchmarks.records import provenance
 from benchmarks.sweep.slurm.queue import SlurmError
 from fvi_core import plugins
 
-LEFT_OUT = {".pyc"}
 PLUGINS = "plugins"
 """Folder of plug-ins in a copy, and the file in it that lists them."""
 
@@ -94,4 +93,4 @@ def lines(target: Path) -> list[str]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix not in LEFT_OUT)
+    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".pyc")
