@@ -4,6 +4,8 @@ for a user who waits one live line on a terminal, or now and then a line elsewhe
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import threading
 import time
@@ -66,6 +68,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def redraws(file: TextIO) -> bool:
+    """Whether a file is a terminal that can show a line anew; one of TERM=dumb cannot."""
+    return file.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
 class Watch:
     """Context that shows ``line(seconds since the start)``, if not empty, from a separate thread, so that the work is
     not slowed down."""
@@ -73,7 +80,7 @@ class Watch:
     def __init__(self, line: Callable[[float], str], file: TextIO | None = None):
         self.line, self.file = line, file or sys.stderr
         self.start, self.over = time.monotonic(), threading.Event()
-        self.live = self.file.isatty()
+        self.live = redraws(self.file)
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Watch:
@@ -88,7 +95,8 @@ class Watch:
 
     def _show(self, end: str) -> None:
         if text := self.line(time.monotonic() - self.start):
-            print(f"\r{text:<78}" if self.live else text, end=end, file=self.file, flush=True)
+            width = shutil.get_terminal_size().columns - 1  # a line that wraps would stay when the next is shown
+            print(f"\r{text[:width]:<{width}}" if self.live else text, end=end, file=self.file, flush=True)
 
     def _run(self) -> None:
         wait = LIVE if self.live else FIRST

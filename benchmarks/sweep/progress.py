@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.experiment.alone import WAITING
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome, counts_text
-from fvi_core.telling import duration
+from fvi_core.telling import duration, redraws
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REDRAW = 0.1  # seconds between drawings of live bars
@@ -180,4 +180,4 @@ class Live(Plain):
 
 def display(every: float = LINE_EVERY) -> Plain:
     """Return a live display on a terminal, elsewhere a plain one with a line every so many seconds."""
-    return Live() if sys.stdout.isatty() else Plain(every=every)
+    return Live() if redraws(sys.stdout) else Plain(every=every)

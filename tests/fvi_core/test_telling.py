@@ -1,6 +1,9 @@
 """Messages about long work."""
 
+import io
 from types import SimpleNamespace
+
+import pytest
 
 from fvi_core import telling, training
 from fvi_core.telling import counted, listening
@@ -47,3 +50,13 @@ def test_a_long_epoch_reports_its_steps(monkeypatch):
     stack.run(lambda fraction, text: found.append((fraction, text.partition(", loss")[0])))
     steps = [(0.0, "epoch 1/2, step 1 of 2"), (0.25, "epoch 1/2, step 2 of 2"), (0.5, "epoch 1/2")]
     assert found == [*steps, *((0.5 + share, text.replace("1/2", "2/2")) for share, text in steps)]
+
+
+@pytest.mark.parametrize("term, shown", [("xterm", "\r" + "word " * 7 + "wo"), ("dumb", "word " * 20 + "\n")])
+def test_a_live_line_fits_its_terminal(monkeypatch, term, shown):
+    monkeypatch.setenv("COLUMNS", "38")
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(file := io.StringIO(), "isatty", lambda: True)
+    watch = telling.Watch(lambda spent: "word " * 20, file)
+    watch._show("" if watch.live else "\n")
+    assert file.getvalue() == shown

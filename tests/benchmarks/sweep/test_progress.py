@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from benchmarks.sweep import progress
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.forecast import Forecast
@@ -119,6 +121,13 @@ def test_a_ticker_tells_how_many_are_done_and_the_time_left(capsys, monkeypatch)
     for done in (1, 2, 3):
         ticker(done, "changed")
     assert capsys.readouterr().out == "2/3 runs, about 6 s left\n"
+
+
+@pytest.mark.parametrize("term, kind", [("xterm", progress.Live), ("dumb", progress.Plain), ("", progress.Live)])
+def test_a_terminal_that_redraws_nothing_has_plain_lines(monkeypatch, term, kind):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", term)
+    assert type(progress.display()) is kind
 
 
 def test_live_progress(tmp_path, capsys, monkeypatch):
