@@ -8,7 +8,7 @@ WORKERS  ?= ## how many processes work at once; without it one per GPU or core
 SLURM    ?= ## for EXECUTOR=slurm, options as partition=gpu time=8:00:00; also from slurm.toml, see docs/cluster.md
 METHOD   ?= ## for table-<name>, a method that the table does not have: one row more
 WAIT     ?= ## for EXECUTOR=slurm, 1: wait until every run is over, then print the table
-DRY_RUN  ?= ## 1: show what would be run, and run nothing
+DRY_RUN  ?= ## for table-<name> and tables, 1: show what would be run, and run nothing
 ANYWAY   ?= ## 1: train here also what would take more than a day
 STRICT   ?= ## 1: fail where data cannot be fetched, also if there are records to show
 FIGURES  ?= ## for figures, names and options as for python -m reports figures: digits-roc --size column --title off
@@ -44,6 +44,9 @@ RUN := $(VENV)/bin/python -m
 run_options := $${PROTOCOL:+--protocol "$$PROTOCOL"} $${SEEDS:+--seeds "$$SEEDS"}
 also := $${METHOD:+--also "$$METHOD"}
 dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
+# Other targets would do what was only to be shown.
+$(if $(dry_run),$(if $(filter-out table-% tables,$(MAKECMDGOALS)),\
+	$(error DRY_RUN is for table-<name> and tables; make -n shows the commands of other targets)))
 strict := $(filter-out 0 no,$(STRICT))
 anyway := $(if $(filter-out 0 no,$(ANYWAY)),--anyway)
 executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \

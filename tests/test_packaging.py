@@ -73,6 +73,13 @@ def test_a_dry_run_prints_no_table(checkout: Path, value: str, run: bool) -> Non
     )
 
 
+@pytest.mark.parametrize("target", ["verify", "demo", "data", "figures"])
+def test_a_dry_run_is_refused_where_it_would_be_ignored(checkout: Path, target: str) -> None:
+    refused = make(target, "DRY_RUN=1", cwd=checkout)
+    assert refused.returncode != 0 and "DRY_RUN is for table-<name> and tables" in refused.stderr
+    assert calls(checkout) == [] and make(target, "DRY_RUN=0", cwd=checkout).returncode == 0
+
+
 @pytest.mark.parametrize("value, flag", [("1", " --anyway"), ("0", ""), ("", "")])
 def test_what_takes_long_may_be_begun_anyway(checkout: Path, value: str, flag: str) -> None:
     assert make("table-digits", f"ANYWAY={value}", cwd=checkout).returncode == 0
