@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import lzma
 import math
 import re
 from collections.abc import Iterator
@@ -24,6 +25,10 @@ from benchmarks import files
 HEADER = ("panel", "title", "kind", "label", "x", "y", "value")
 AUTOMATIC = re.compile(r"_(child|container)?\d+|_nolegend_")
 SHADES = 100  # steps of a colour scale that are kept at least: about as many as eyes distinguish
+# A sixth of the time that the usual filter takes, for files a third larger.
+QUICK = [
+    {"id": lzma.FILTER_LZMA2, "mode": lzma.MODE_FAST, "mf": lzma.MF_HC4, "nice_len": 128, "depth": 4, "lc": 4, "pb": 0}
+]
 Points = tuple[str, str, np.ndarray]
 _names: WeakKeyDictionary[Artist, str] = WeakKeyDictionary()
 
@@ -34,7 +39,7 @@ def named(name: str, *drawn: Artist) -> None:
 
 
 def write(figure: Canvas, path: Path) -> None:
-    """Write everything that a figure draws; panels are counted from 1."""
+    """Write everything that a figure draws, compressed if the file's name ends so; panels are counted from 1."""
     out = io.StringIO(newline="")
     csv.writer(out).writerow(HEADER)
     shown = [axis for axis in figure.axes if axis.get_visible() and axis.get_label() != "<colorbar>"]
@@ -47,7 +52,9 @@ def write(figure: Canvas, path: Path) -> None:
             number, left = f",%.{digits}g", 3 - numbers.shape[1]
             line = words.getvalue().replace("%", "%%") + number * numbers.shape[1] + "," * left + "\r\n"
             out.write(line * len(numbers) % tuple(numbers.ravel().tolist()))
-    files.write(path, out.getvalue())
+    with files.replacing(path) as file:
+        text = out.getvalue().encode()
+        file.write(lzma.compress(text, filters=QUICK) if path.suffix == ".xz" else text)
 
 
 def _drawn(axis: Axes) -> Iterator[Points]:

@@ -289,7 +289,7 @@ def save(figure: Canvas, files: Sequence[Path]) -> None:
 
 
 def _write(figure: Canvas, file: Path, engine: LayoutEngine) -> None:
-    if file.suffix == ".csv":
+    if file.suffix in (".csv", ".xz"):
         points.write(figure, file)
     elif file.suffix == ".txt":
         files.write(file, caption(figure) + "\n")

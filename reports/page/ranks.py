@@ -152,10 +152,16 @@ def _diagram(ranks: Sequence[tuple[str, float]], difference: float) -> str:
             y = axis + LINE * (len(bars) / 2 + k + 1)
             lines.append(f"M{x(at)} {y}H{x(rank)}V{axis}")
             words.append(text(f"{float(x(at)) + beside:.1f}", y + 4, name_and_rank, anchor))
+    joined = [
+        f"{next(label for label, rank in ranks if rank == first)} to "
+        f"{next(label for label, rank in reversed(ranks) if rank == last)}"
+        for first, last in bars
+    ]
+    about = html.escape(f"Critical difference {difference:.2f}; not told apart: {'; '.join(joined) or 'none'}")
     dots = (f'<circle cx="{x(rank)}" cy="{axis}" r="2.5"/>' for _, rank in ranks)
     height = axis + LINE * (len(bars) / 2 + half + 1)
     return (
-        f'<svg role="img" viewBox="0 0 {width:.1f} {height}" xmlns="http://www.w3.org/2000/svg" font-size="11"'
-        f' fill="currentColor"><g fill="none" stroke="currentColor"><path d="{"".join(lines)}"/>'
+        f'<svg role="img" aria-label="{about}" viewBox="0 0 {width:.1f} {height}" xmlns="http://www.w3.org/2000/svg"'
+        f' font-size="11" fill="currentColor"><g fill="none" stroke="currentColor"><path d="{"".join(lines)}"/>'
         f'<path d="{"".join(thick)}" stroke-width="3"/></g>{"".join((*dots, *words))}</svg>'
     )

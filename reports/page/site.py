@@ -46,10 +46,6 @@ from reports.tried import Differences, cause, listed
 
 LARGE = 20_000  # from this number of bytes on, numbers are compressed
 MOST = 20_000_000  # bytes of a site that most mail servers take
-# A sixth of the time that the usual filter takes, for files a third larger.
-QUICK = [
-    {"id": lzma.FILTER_LZMA2, "mode": lzma.MODE_FAST, "mf": lzma.MF_HC4, "nice_len": 128, "depth": 4, "lc": 4, "pb": 0}
-]
 # What HTML lets out in a table of thousands of cells: end tags before another one, quotes around a word.
 SPARE = re.compile(r'</t[dhr]>\s*(?=</?t)|( data-(?:order|cell)=)"([\w./#-]*\w)"(?=[ >])')
 NAMED = 5  # largest files named if it is larger
@@ -115,7 +111,7 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
     found = stamp.last_site(out, digest)
     if found is None:
         chosen = list(FIGURES.values()) if figures else []
-        with drawing(chosen, suite, records, out, None, None, (".svg", ".csv")) as drawn:
+        with drawing(chosen, suite, records, out, None, None, (".svg", ".csv.xz")) as drawn:
             found = _Writer(suite, records, out).write(drawn)
         stamp.keep_site(out, digest, *found)
     names, problems = found
@@ -246,17 +242,14 @@ class _Writer:
             figure, (picture, numbers) = FIGURES[drawn.name], drawn.files
             picture.write_text(slim(picture.read_text("utf-8")), "utf-8")
             protocol = picture.stem.removeprefix(f"{drawn.name}-")
-            packed = numbers.with_suffix(".csv.xz")
-            if numbers.stat().st_size > LARGE:
-                packed.write_bytes(lzma.compress(numbers.read_bytes(), filters=QUICK))
-                numbers.write_bytes(b"")  # figures with unchanged records are not drawn again while their files exist
-            elif numbers.stat().st_size:
-                packed.unlink(missing_ok=True)
-            shown = packed if packed.exists() else numbers
-            self.made += [f"figures/{picture.name}", f"figures/{shown.name}"]
+            text = lzma.decompress(numbers.read_bytes())
+            if len(text) <= LARGE:
+                numbers = numbers.with_suffix("")
+                numbers.write_bytes(text)
+            self.made += [f"figures/{picture.name}", f"figures/{numbers.name}"]
             yield {
                 "name": drawn.name, "title": figure.title, "table": figure.table, "paper": figure.paper,
-                "number": figure.number, "picture": picture.name, "numbers": shown.name,
+                "number": figure.number, "picture": picture.name, "numbers": numbers.name,
                 "protocol": protocol, "remarks": figure.remarks(protocol),
             }  # fmt: skip
 

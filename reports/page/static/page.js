@@ -13,6 +13,10 @@
     try { localStorage.setItem("theme", html.dataset.theme); } catch (e) { /* it is forgotten, then */ }
     apply();
   });
+  document.querySelector(".skip").addEventListener("click", (event) => { // as an address it would replace the choice that is in the address
+    event.preventDefault();
+    document.getElementById("main").focus();
+  });
   dark.addEventListener("change", apply);
   apply();
 

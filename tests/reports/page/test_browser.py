@@ -21,7 +21,7 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 NAMELESS = """
-const all = document.querySelectorAll("a, button, input, select, summary, [role=group], dialog, th");
+const all = document.querySelectorAll("a, button, input, select, summary, [role=group], [role=img], dialog, th");
 const image = (e) => e.querySelector("img[alt]")?.alt;
 const named = (e) => e.innerText || e.ariaLabel || image(e) || e.labels?.length || e.getAttribute("aria-labelledby");
 return [...all].filter((e) => e.checkVisibility() && !named(e)).map((e) => e.outerHTML.slice(0, 200));
@@ -232,12 +232,50 @@ def test_light_and_dark(browser: Browser) -> None:
     assert browser.run(ground) == before and browser.faults() == []
 
 
+def printed(browser: Browser, script: str) -> object:
+    """What a script returns of a page in print."""
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    found = browser.run(script)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    return found
+
+
 def test_a_printed_table_is_not_cut(table: Browser) -> None:
-    table.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    frame = "const style = getComputedStyle(document.querySelector('.sheet .tall')); return style."
-    found = table.run(f"{frame}overflowX"), table.run(f"{frame}maxHeight")
-    table.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert found == ("visible", "none")
+    frame = "const style = getComputedStyle(document.querySelector('.sheet .tall')); return "
+    assert printed(table, f"{frame}[style.overflowX, style.maxHeight]") == ["visible", "none"]
+
+
+def test_print_is_dark_on_white_and_splits_no_figure(table: Browser) -> None:
+    table.all("#theme")[0].click()
+    look = """
+        const style = (of) => getComputedStyle(document.querySelector(of));
+        return [style("h1").color, style("body").backgroundColor, style("figure").breakInside, style("tr").breakInside,
+                style("html").printColorAdjust];
+    """
+    shown = printed(table, look)
+    table.all("#theme")[0].click()
+    assert shown == ["rgb(28, 36, 48)", "rgb(255, 255, 255)", "avoid", "avoid", "exact"]
+
+
+def test_the_picture_of_chances_is_small_on_every_screen(browser: Browser) -> None:
+    browser.open("index.html", width=780)
+    assert browser.run("return document.querySelector('.p-values').getBoundingClientRect().width") <= 400
+
+
+@pytest.mark.parametrize("page", ["compare/index.html#a=Ensemble&b=MC+Dropout", "tables/pequignot2020-5.html#short"])
+def test_skipping_to_the_content_keeps_the_choice(browser: Browser, page: str) -> None:
+    browser.open(page)
+    browser.until("return document.querySelector('#compared section, .sheet[data-begun]')")
+    chosen = "return [location.hash, document.title, document.querySelector('.sheet:not([hidden])')?.dataset.protocol]"
+    before = browser.run(chosen)
+    browser.driver.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB, Keys.ENTER)
+    assert browser.run("return document.activeElement.id") == "main" and browser.run(chosen) == before
+
+
+def test_a_cell_is_as_wide_as_a_window_with_a_scroll_bar(browser: Browser) -> None:
+    browser.open("tables/pequignot2020-5.html#paper/0/0", width=390)
+    browser.until("return document.getElementById('panel').open")
+    assert browser.run("return document.getElementById('panel').getBoundingClientRect().x") >= 0
 
 
 def test_the_search_is_used_by_keyboard(browser: Browser) -> None:
@@ -293,6 +331,8 @@ def test_claims_are_narrowed_by_verdict(browser: Browser) -> None:
         select.dispatchEvent(new Event("change"));
     """
     every = browser.run(verdicts)
+    spaced = "return parseFloat(getComputedStyle(document.querySelector('.claims td:last-child')).lineHeight)"
+    assert browser.run(spaced) >= 24, "one link below another can be touched alone"
     for verdict in ("holds", "not told apart", "not tested", ""):
         browser.run(choose, verdict)
         assert browser.run(verdicts) == [each for each in every if verdict in ("", each)], verdict

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import lzma
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +18,7 @@ from benchmarks.suite import Suite
 from reports.aggregate import aggregate
 from reports.cli import build
 from reports.coverage import coverage
+from reports.figures import FIGURES, draw
 from reports.page import assets
 from reports.page.book import STATUSES, Book
 from reports.page.details import DIGITS, _cell
@@ -259,6 +262,17 @@ def test_an_older_site_leaves_nothing_behind(tmp_path: Path) -> None:
     assert set((tmp_path / "site").rglob("*.*")) == before and kept.exists()
 
 
+def test_a_site_beside_figures_leaves_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "cinquin2024-figure-17"
+    monkeypatch.setattr("reports.page.site.FIGURES", {name: FIGURES[name]})
+    monkeypatch.setattr("reports.page.site.LARGE", 100)
+    what = SmallSuite(table()), Records(records(tmp_path).root), tmp_path
+    ((_, numbers),) = [drawn.files for drawn in draw([FIGURES[name]], *what, None, None, (".svg", ".csv"))]
+    before = numbers.read_bytes()
+    write(*what)
+    assert numbers.read_bytes() == before == lzma.decompress(numbers.with_suffix(".csv.xz").read_bytes())
+
+
 def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -> None:
     # Demsar 2006, sec. 3.2.2: four classifiers on 14 data sets, critical difference 1.25 (q = 2.569).
     assert critical_difference(4, 14) == pytest.approx(2.569 * (4 * 5 / (6 * 14)) ** 0.5, abs=2e-3)
@@ -278,6 +292,8 @@ def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -
     (bar,) = re.findall(r'<path d="M(\S+) \S+H([^"]+)" stroke-width="3"/>', found.diagram)
     dots = [float(x) for x in re.findall(r'cx="(\S+)"', found.diagram)]
     assert tuple(map(float, bar)) == (dots[0], dots[-1]) and len(dots) == 3, "one bar over all rows"
+    about = f"Critical difference 1.91; not told apart: {html.escape(HOSTILE)} to MC Dropout"
+    assert f'aria-label="{about}"' in found.diagram
 
 
 def test_a_bar_joins_the_rows_that_are_not_told_apart() -> None:
