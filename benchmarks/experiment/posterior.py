@@ -24,7 +24,7 @@ FEWEST = 3
 """Smallest number of different draws for an estimate."""
 PARAMETER, PREDICTOR = "parameter", "predictor"
 Draws = dict[str, Tensor]
-"""Draws by space: parameters ``[1, S, P]``, function values ``[sets, S, T]``, without repeats."""
+"""Draws by space: parameters ``[1, S, P]``, values ``[sets, S, T Q]`` of functions with Q outputs, without repeats."""
 
 
 def posterior_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
@@ -42,7 +42,7 @@ def posterior_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[M
         where, n = f"space={condition}", q[space].shape[1]
         return {"dataset": data["name"], "condition": where, "metric": metric, "value": value, "n": n}
 
-    found = [row("entropy", space, entropy(space, values), space) for space, values in q.items()]
+    found = [row("entropy", space, entropy(space, values, asked["points"]), space) for space, values in q.items()]
     for label, trainings in sorted(asked["against"].items()):
         others = [draws_of(asked, other(training), x) for training in trainings]
         for space, values in q.items():
@@ -81,10 +81,11 @@ def draws_of(asked: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
     return {space: values for space, values in found.items() if values.shape[1] >= FEWEST}
 
 
-def entropy(space: str, values: Tensor) -> float:
-    """Return the entropy in nats, the mean over sets of inputs."""
-    estimate = nearest_neighbour_entropy if space == PARAMETER else predictor_entropy
-    return fmean(estimate(each.double()).item() for each in values)
+def entropy(space: str, values: Tensor, points: int) -> float:
+    """Return the entropy in nats, the mean over sets of so many inputs."""
+    if space == PARAMETER:
+        return fmean(nearest_neighbour_entropy(each.double()).item() for each in values)
+    return fmean(predictor_entropy(each.double(), inputs=points).item() for each in values)
 
 
 def divergence(q: Tensor, p: Tensor) -> float:

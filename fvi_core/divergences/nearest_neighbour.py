@@ -95,15 +95,17 @@ def nearest_neighbour_entropy(q: Tensor, k: int = 1) -> Tensor:
     return constant + d * nearest_distance(q, None, k).log().mean(-1)
 
 
-def predictor_entropy(values: Tensor, k: int = 1) -> Tensor:
-    """``H_k(F^X) - T/2 ln T``: entropy in predictor space for one draw of T inputs.
+def predictor_entropy(values: Tensor, k: int = 1, inputs: int | None = None) -> Tensor:
+    """``H_k(F^X) - d/2 ln T``: entropy in predictor space for one draw of T inputs.
 
-    Each of the T dimensions is scaled by T^-1/2, as the norm of L2 is. pequignot2020 eq. 7 prints 1/2 ln T; its code
-    divides the distances inside the logarithm, and its table 1 follows the code.
-    Args: values ``[..., N, T]`` of N functions at T inputs. Returns ``[...]``; average it over draws of the inputs.
+    Each of the d dimensions is scaled by T^-1/2, as the norm of L2 is; functions with Q outputs have d = T Q.
+    pequignot2020 eq. 7, for one output, prints 1/2 ln T; its code divides the distances inside the logarithm, and its
+    table 1 follows the code.
+    Args: values ``[..., N, d]`` of N functions at T inputs; inputs: T, where it is not d. Returns ``[...]``; average it
+    over draws of the inputs.
     """
-    inputs = values.shape[-1]
-    return nearest_neighbour_entropy(values, k) - 0.5 * inputs * math.log(inputs)
+    size = values.shape[-1]
+    return nearest_neighbour_entropy(values, k) - 0.5 * size * math.log(size if inputs is None else inputs)
 
 
 @DIVERGENCES.register("nearest_neighbour_kl")

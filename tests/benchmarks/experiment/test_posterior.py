@@ -85,6 +85,17 @@ def test_estimates_of_gaussians_are_near_the_truth():
     assert found["knn_kl", "space=parameter;pair=q->HMC"] == nearest_neighbour_kl(mine, theirs).item()
 
 
+def test_functions_of_several_outputs_are_scaled_by_their_number_of_inputs():
+    """The norm of L2 is a mean over inputs and a sum over outputs."""
+    model = small.model({**LINE, "likelihood": {"name": "gaussian"}}, outputs=2)
+    mean = {name: torch.zeros(1, *shape, dtype=torch.float64) for name, shape in model.network.shapes.items()}
+    own = fitted(model, {"mean/" + k: v for k, v in mean.items()} | {"log_var/" + k: v for k, v in mean.items()})
+    single = MultivariateNormal(torch.zeros(3).double(), torch.eye(3).double())
+    sets = uniform_inputs(ASKED, small.training_data(1), seed_from("posterior inputs", "any", "", 0)).view(3, 2, 2)
+    exact = sum(2 * at(single, x).entropy() for x in sets).item() / 3  # both outputs are independent and alike
+    assert rows_of(own)["entropy", "space=predictor"] == pytest.approx(exact, abs=0.3)
+
+
 def test_several_others_of_one_name_are_averaged():
     q, p, far = line(*Q)[0], line(*P)[0], line([3.0, 3.0, 3.0], [1.0, 1.0, 1.0])[0]
     both = rows_of(q, some=[p, far])
