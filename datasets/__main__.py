@@ -36,8 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
     parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")
     with streams():
-        for told in unknown_variables():
-            print(f"note: {told}", file=sys.stderr)
+        for note in unknown_variables():
+            print(f"note: {note}", file=sys.stderr)
         options = parser.parse_args(arguments)
         try:
             if options.command == "corrupt":
@@ -103,9 +103,9 @@ def _corrupt(wanted: Iterable[str], cache: str | None, count: int | None) -> int
         for severity in SEVERITIES[1:]:
             head, begun = f"{name}, severity {severity} of {SEVERITIES[-1]}", time.monotonic()
 
-            def say(made: int, lacking: int, head: str = head, begun: float = begun) -> None:
-                left = (time.monotonic() - begun) / made * (lacking - made)
-                print(f"{head}: {made} of {lacking} corruptions, about {left:.0f} s left", flush=True)
+            def say(done: int, lacking: int, head: str = head, begun: float = begun) -> None:
+                left = (time.monotonic() - begun) / done * (lacking - done)
+                print(f"{head}: {done} of {lacking} corruptions, about {left:.0f} s left", flush=True)
 
             images, source = corrupted(name, None, severity, test.images, test.labels, cache, rows=rows, say=say)
             print(f"{head}: {len(images)} images ({source})", flush=True)

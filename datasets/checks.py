@@ -120,12 +120,12 @@ def check_labels(y: np.ndarray, n_classes: int, where: str, all_occur: bool = Tr
     """Raise BadData unless labels are whole, lie in [0, n_classes), and, with all_occur, every class occurs."""
     if y.dtype.kind not in WHOLE:
         raise BadData(f"{where}: expected whole-number labels, found {y.dtype}")
-    found = np.unique(y)
-    inside = len(found) > 0 and found[0] >= 0 and found[-1] < n_classes
-    if not inside or (all_occur and len(found) != n_classes):
-        named = np.setdiff1d(np.arange(n_classes), found) if inside else found
+    present = np.unique(y)
+    inside = len(present) > 0 and present[0] >= 0 and present[-1] < n_classes
+    if not inside or (all_occur and len(present) != n_classes):
+        named = np.setdiff1d(np.arange(n_classes), present) if inside else present
         shown = ("none of " if inside else "") + ", ".join(str(label) for label in named[:20]) or "none"
-        from_one = len(found) > 0 and found[0] == 1 and found[-1] == n_classes
+        from_one = len(present) > 0 and present[0] == 1 and present[-1] == n_classes
         remedy = "subtract 1 from them" if from_one else "do labels and inputs belong together?"
         raise BadData(
             f"{where}: expected {'every label' if all_occur else 'labels'} from 0 to {n_classes - 1}, "

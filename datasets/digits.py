@@ -40,8 +40,8 @@ def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     x, y = images_and_labels()
     rows = stratified(y, split, 0.7)
     if scheme == "validation":
-        kept = stratified(y[rows["train"]], split, 0.8)
-        rows = {"train": rows["train"][kept["train"]], "validation": rows["train"][kept["test"]], "test": rows["test"]}
+        cut = stratified(y[rows["train"]], split, 0.8)
+        rows = {"train": rows["train"][cut["train"]], "validation": rows["train"][cut["test"]], "test": rows["test"]}
     subsets = {subset: Arrays(x[chosen], y[chosen]) for subset, chosen in rows.items()}
     evaluations = {f"rotation-{angle}": partial(_rotated, subsets["test"], angle) for angle in ANGLES}
     evaluations["ood-photos"] = partial(_photos, len(subsets["test"]))

@@ -49,12 +49,12 @@ def listed(path: Path) -> list[list[str]]:
 @cache
 def registry() -> dict[str, File]:
     """Return all registered files by name, from registry.txt (name, SHA-256, size) and addresses.txt."""
-    addresses = {place: found for place, *found in listed(Path(__file__).with_name("addresses.txt"))}
+    addresses = {place: templates for place, *templates in listed(Path(__file__).with_name("addresses.txt"))}
 
     def urls(name: str) -> tuple[str, ...]:
         parts = name.split("/")
-        found = addresses.get(name) or addresses.get(parts[0], [])
-        return tuple(f"{address.format(*parts)}/{parts[-1]}" for address in found)
+        templates = addresses.get(name) or addresses.get(parts[0], [])
+        return tuple(f"{address.format(*parts)}/{parts[-1]}" for address in templates)
 
     rows = listed(Path(__file__).with_name("registry.txt"))
     return {name: File(name, sha256, int(size), urls(name)) for name, sha256, size in rows}

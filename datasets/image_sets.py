@@ -30,8 +30,8 @@ EPSILONS = ("0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3")  # dirichlet2022 t
 
 def reduction(evaluation_set: str) -> int | None:
     """Return the number of test images in a reduced evaluation set; None for a set of all."""
-    found = re.fullmatch(f".*?{REDUCED}", evaluation_set)
-    return int(found[1]) if found and found[1] else None
+    match = re.fullmatch(f".*?{REDUCED}", evaluation_set)
+    return int(match[1]) if match and match[1] else None
 
 
 def partner(name: str, evaluation_set: str) -> str | None:
@@ -71,9 +71,9 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         if self.name in CORRUPTED:
             forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5]){REDUCED}", self._corrupted))
         for pattern, make in forms:
-            found = re.fullmatch(pattern, name)
-            if found:
-                return make(name, *found.groups())
+            match = re.fullmatch(pattern, name)
+            if match:
+                return make(name, *match.groups())
         raise KeyError(name)
 
     def _rotated(self, name: str, nearest: str | None, angle: str) -> Callable[[], EvaluationSet]:
@@ -118,8 +118,8 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
 
         rows, reduction = self._some(name, count)
 
-        def say(made: int, lacking: int) -> None:
-            tell(f"corrupting images of {self.name}, severity {severity}: {made} of {lacking}")
+        def say(done: int, lacking: int) -> None:
+            tell(f"corrupting images of {self.name}, severity {severity}: {done} of {lacking}")
 
         def make() -> EvaluationSet:
             images, source = corrupted(
@@ -170,9 +170,9 @@ def describe(name: str, scheme: str) -> Description:
 def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, str]:
     """The user's arrays in place of the training subset, and of the subsets that contexts draw from."""
     chosen = SCHEMES[name][scheme]
-    asked = [pool for pool in pools if pool in chosen.contexts]
+    requested = [pool for pool in pools if pool in chosen.contexts]
     # Of pools without arrays of the user there is no need to look further.
-    replaced = [pool for pool in asked if any(user_arrays.find(pool, subset) for subset in SUBSETS)]
+    replaced = [pool for pool in requested if any(user_arrays.find(pool, subset) for subset in SUBSETS)]
     drawn = [(pool, each) for pool in replaced for each in which_for_contexts(pool, whole=chosen.whole_contexts)]
     return user_arrays.content([(name, "train"), *drawn])
 

@@ -36,8 +36,8 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """
     header = bytes([0, 0, UNSIGNED_BYTE, len(shape)]) + np.array(shape, ">i4").tobytes()
     with reading(path, f"a gzipped idx file of bytes {list(shape)}"), gzip.open(path) as stream:
-        if (found := stream.read(len(header))) != header:
-            raise ValueError(f"the header {found.hex() or 'of no byte'} in place of {header.hex()}")
+        if (start := stream.read(len(header))) != header:
+            raise ValueError(f"the header {start.hex() or 'of no byte'} in place of {header.hex()}")
         return np.frombuffer(bytearray(stream.read()), np.uint8).reshape(shape)
 
 
@@ -49,7 +49,7 @@ def read_cifar(path: Path, members: Sequence[str], records: int, labels: int) ->
     a member of another length.
     """
     size = labels + int(np.prod(COLOUR))
-    found: dict[str, np.ndarray] = {}
+    contents: dict[str, np.ndarray] = {}
     with (
         reading(path, f"a whole tar.gz archive with {records} records of {size} bytes in each of {', '.join(members)}"),
         gzip.open(path) as stream,
@@ -59,10 +59,10 @@ def read_cifar(path: Path, members: Sequence[str], records: int, labels: int) ->
             if entry.isfile() and entry.name in members:
                 content = archive.extractfile(entry)
                 assert content is not None  # it is a file
-                found[entry.name] = np.frombuffer(content.read(), np.uint8).reshape(records, size)
+                contents[entry.name] = np.frombuffer(content.read(), np.uint8).reshape(records, size)
         while stream.read(CHUNK):  # gzip compares the checksum at the end
             pass
-        rows = np.concatenate([found[member] for member in members])
+        rows = np.concatenate([contents[member] for member in members])
     return rows[:, labels:].reshape(-1, *COLOUR), rows[:, labels - 1].astype(np.int64)
 
 
@@ -180,12 +180,12 @@ def context_subsets(name: str, root: Folder = None, whole: bool = False) -> list
 def which_for_contexts(name: str, root: Folder = None, whole: bool = False) -> tuple[str, ...]:
     """Return the subsets for contexts: "train", or "test" if only its files are there; `whole`: both."""
     files = SOURCES[name].files
-    found = tuple(
+    subsets = tuple(
         subset
         for subset in SUBSETS
         if user_arrays.find(name, subset) or (subset in files and all(at_hand(file, root) for file in files[subset]))
     )
-    return (found or SUBSETS) if whole else (found or SUBSETS)[:1]
+    return (subsets or SUBSETS) if whole else (subsets or SUBSETS)[:1]
 
 
 @lru_cache(maxsize=len(SOURCES) * len(SUBSETS))

@@ -48,7 +48,7 @@ def lacking(
         return [Lack(name, (), str(error))]
     if name in fundus.NAMES:
         return [Lack(own, (), why) for own, why in fundus.lacking(name, sets, root).items()]
-    found, wanted = [], {name: dict.fromkeys(known.files)}
+    lacks, wanted = [], {name: dict.fromkeys(known.files)}
     if name in uci.SOURCES and not set(song.SETS).isdisjoint(sets):
         wanted[song.NAME] = dict.fromkeys((song.FILE,))
     if name in SOURCES:
@@ -59,13 +59,13 @@ def lacking(
                 continue
             if files is None:
                 how = user_arrays.how(dataset, subset, SOURCES[dataset].shape)
-                found.append(Lack(dataset, (), f"no file of a {subset} subset is known; {how}"))
+                lacks.append(Lack(dataset, (), f"no file of a {subset} subset is known; {how}"))
             else:
                 wanted.setdefault(dataset, {}).update(dict.fromkeys(files))
     for dataset, names in wanted.items():
         absent = tuple(file for file in names if not fetch.at_hand(file, root))
-        found += [Lack(dataset, absent)] if absent else []
-    return found
+        lacks += [Lack(dataset, absent)] if absent else []
+    return lacks
 
 
 def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
@@ -85,14 +85,14 @@ def get(lack: Lack, say: Callable[[str], None]) -> Lack | None:
 def _subsets(name: str, scheme: str, sets: list[str], pools: Iterable[str], root: Folder) -> list[tuple[str, str]]:
     """Return the subsets of image sets that training and evaluation read."""
     chosen = SCHEMES[name][scheme]
-    found = [(name, subset) for subset in chosen.subsets]
+    subsets = [(name, subset) for subset in chosen.subsets]
     drawn = {pool: which_for_contexts(pool, root, chosen.whole_contexts) for pool in chosen.contexts}
-    found += [(pool, subset) for pool in pools if pool in drawn for subset in drawn[pool]]
+    subsets += [(pool, subset) for pool in pools if pool in drawn for subset in drawn[pool]]
     for other in filter(None, (partner(name, each) for each in sets)):
-        found.append((other, chosen.ood_subset))
+        subsets.append((other, chosen.ood_subset))
         if chosen.ood_subset in drawn.get(other, ()):
-            found.append((other, "train"))  # images that contexts draw from are not scored
-    return list(dict.fromkeys(found))
+            subsets.append((other, "train"))  # images that contexts draw from are not scored
+    return list(dict.fromkeys(subsets))
 
 
 def _frost(name: str, scheme: str, sets: Iterable[str], root: Folder) -> dict[str, None]:

@@ -178,13 +178,13 @@ def load(name: str, split: int = 0, *, scheme: str | None = None, root: Folder =
 
 
 def _content(name: str, entry: DatasetEntry, of: set[str]) -> dict[str, str]:
-    found = {}
+    digests = {}
     for file in entry.files:
         if file.of in of:
             stamp = stamped(file.path, WHERE)
             with reading(file.path, f"a file of data set {name}", WHERE):
-                found[f"{name}/{file.name}"] = sha256(*stamp)[:16]
-    return found
+                digests[f"{name}/{file.name}"] = sha256(*stamp)[:16]
+    return digests
 
 
 def _entry(name: str) -> DatasetEntry:

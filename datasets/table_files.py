@@ -62,10 +62,10 @@ def inputs(table: Table, target: int, form: Form) -> list[int]:
             else ""
         ):
             table.notes.append(f"{name!r} is an input though it {why}; pass drop=[{name!r}] if it should not be")
-    found = [i for i in range(len(table.names)) if i != target and i not in left]
-    names = Counter(table.names[i] for i in found)
+    columns = [i for i in range(len(table.names)) if i != target and i not in left]
+    names = Counter(table.names[i] for i in columns)
     table.notes += [f"{count} inputs are named {name!r}" for name, count in names.items() if count > 1]
-    return found
+    return columns
 
 
 def _counts(table: Table, i: int, sort: bool = False) -> bool:
@@ -101,17 +101,17 @@ def _is_text(values: pandas.Series) -> bool:
 
 def spread(table: Table, columns: list[int], categories: list[int]) -> list[int]:
     """Replace input columns of names by a column of 0 and 1 for each name; return the numbers of input columns."""
-    found: list[int] = []
+    places: list[int] = []
     for i in columns:
         if i not in categories:
-            found.append(i)
+            places.append(i)
             continue
         gaps, words = missing(table.columns.iloc[:, i]), np.array([_word(v) for v in table.columns.iloc[:, i]])
         for word in np.unique(words[~gaps]):
-            found.append(len(table.names))
+            places.append(len(table.names))
             table.names.append(f"{table.names[i]}={word}")
             table.columns[table.names[-1]] = np.where(gaps, np.nan, words == word)
-    return found
+    return places
 
 
 def numbers(table: Table, i: int, strict: bool = True, remedy: str = "") -> np.ndarray | None:
@@ -124,10 +124,10 @@ def numbers(table: Table, i: int, strict: bool = True, remedy: str = "") -> np.n
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     if _is_text(values):
         absent = missing(values)
-        found = [np.nan if gap else _number(value, table.decimal) for value, gap in zip(values, absent)]
-        wrong = next((row for row, value in enumerate(found) if value is None), None)
+        cells = [np.nan if gap else _number(value, table.decimal) for value, gap in zip(values, absent)]
+        wrong = next((row for row, value in enumerate(cells) if value is None), None)
         if wrong is None:
-            return np.array(found, np.float64)
+            return np.array(cells, np.float64)
         word, at = str(values.iloc[wrong]), table.where(wrong, i)
     else:
         word, at = str(values.iloc[0]), f"{table.where(0, i)} ({kind})"
@@ -155,9 +155,9 @@ def labels(table: Table, i: int) -> tuple[np.ndarray, np.ndarray]:
         return values.fillna(False).to_numpy(dtype=bool), absent
     words = [_word(v) if not gap else "" for v, gap in zip(values, absent)]
     by_name = {word.lower() for word in words} <= {*TRUTH, ""} or any(map(ZEROS.match, words))
-    found = None if by_name else numbers(table, i, strict=False)
-    if found is not None and not ((np.abs(found) >= EXACT) & (np.abs(found) < np.inf)).any():
-        return np.where(absent, 0.0, found), absent
+    whole = None if by_name else numbers(table, i, strict=False)
+    if whole is not None and not ((np.abs(whole) >= EXACT) & (np.abs(whole) < np.inf)).any():
+        return np.where(absent, 0.0, whole), absent
     return np.array(words), absent
 
 

@@ -103,8 +103,8 @@ def read(path: Path, target: str | int | None, form: Form) -> Table:
     import pandas
 
     text, delimiter = decoded(path), form.delimiter
-    if told := EXCEL.match(text):
-        delimiter, text = delimiter or told[1], "\n" + text[told.end() :]
+    if declaration := EXCEL.match(text):
+        delimiter, text = delimiter or declaration[1], "\n" + text[declaration.end() :]
     mark = delimiter or _delimiter(path, text)
     lines, rows = _split(text, mark)
     notes = [] if delimiter else [f"separated by {DELIMITERS[mark]}"]
@@ -191,10 +191,10 @@ def _numeric(word: str) -> bool:
     return bool(POINT.fullmatch(word) or COMMA.fullmatch(word))
 
 
-def _decimal(path: Path, rows: list[list[str]], given: str | None, mark: str) -> str:
+def _decimal(path: Path, rows: list[list[str]], decimal: str | None, mark: str) -> str:
     """Return the decimal mark, a comma if numbers have it. Raises BadData for thousands separators or both marks."""
-    if given:
-        return given
+    if decimal:
+        return decimal
     commas, points = (
         [word for row in rows for word in row if sign in word and (form.fullmatch(word) or THOUSANDS.fullmatch(word))]
         for sign, form in ((",", COMMA), (".", POINT))
@@ -223,18 +223,18 @@ def _header(path: Path, rows: list[list[str]], target: str | int | None, decimal
     It is a header if it contains the target, or a word over a column of numbers, or no number and a new word. A row of
     numbers is a header if they are whole, distinct and growing over columns of real numbers.
     """
-    first, rest = rows[0], rows[1 : 1 + 5 * LOOK]
+    first, body = rows[0], rows[1 : 1 + 5 * LOOK]
     if isinstance(target, str) and target in first:
         return True
-    if not rest:
+    if not body:
         return _names(first)
-    columns = list(zip(*rest))
+    columns = list(zip(*body))
     over = [
         all(_is_number(word, decimal) or SPECIAL.fullmatch(word) for word in column)
         and any(_is_number(word, decimal) or word.lower() in ("true", "false") for word in column)
         for column in columns
     ]
-    seen = [word in column for word, column in zip(first, columns)]
+    repeated = [word in column for word, column in zip(first, columns)]
     numeric = [_is_number(word, decimal) for word in first]
     words = [n and not SPECIAL.fullmatch(word) for word, n in zip(first, [o and not m for o, m in zip(over, numeric)])]
     whole = [word for word, n in zip(first, numeric) if n and WHOLE.fullmatch(word)]
@@ -248,7 +248,7 @@ def _header(path: Path, rows: list[list[str]], target: str | int | None, decimal
             f"number {first[numeric.index(True)]!r}; correct the file, or {choose}"
         )
     if not any(numeric):
-        return not all(seen)
+        return not all(repeated)
     if not distinct or len(whole) < 2:
         return False
     values = list(map(int, whole))

@@ -100,10 +100,10 @@ def load(name: str, split: int, scheme: str, root: Folder = None) -> Split:
     source = SOURCES[name]
     table = read_table(locate(source.file("data.txt"), root), source.rows, source.columns)
     x, y = table[:, : source.features], table[:, source.target]
-    made = assemble(name, VERSION, split, scheme, x, y, partition(name, split, scheme, root))
+    table_split = assemble(name, VERSION, split, scheme, x, y, partition(name, split, scheme, root))
     if scheme != "cinquin2024":
-        return made
-    return replace(made, evaluations={**made.evaluations, **song.evaluations(made, root)})
+        return table_split
+    return replace(table_split, evaluations={**table_split.evaluations, **song.evaluations(table_split, root)})
 
 
 def partition(name: str, split: int, scheme: str, root: Folder = None) -> dict[str, np.ndarray]:
@@ -130,7 +130,7 @@ def _published(source: Source, split: int, root: Folder) -> dict[str, np.ndarray
 def cross_validation(rows: int, split: int, folds: int = 5) -> dict[str, np.ndarray]:
     """Return rows: "test" is fold `split`, "train" 9/10 of the smallest remainder, "validation" the rest."""
     test = np.array_split(np.random.RandomState(0).permutation(rows), folds)
-    rest = np.concatenate([fold for i, fold in enumerate(test) if i != split])
-    rest = np.random.RandomState(split).permutation(rest)
+    others = np.concatenate([fold for i, fold in enumerate(test) if i != split])
+    others = np.random.RandomState(split).permutation(others)
     n_train = (rows - math.ceil(rows / folds)) * 9 // 10
-    return {"train": rest[:n_train], "validation": rest[n_train:], "test": test[split]}
+    return {"train": others[:n_train], "validation": others[n_train:], "test": test[split]}

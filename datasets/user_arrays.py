@@ -63,10 +63,10 @@ def read(path: Path, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarra
     Other arrays in the file are ignored; headers are checked before values are read. Raises BadData.
     """
     with reading(path, "an npz file of plain arrays", WRITE_AGAIN), zipfile.ZipFile(path) as archive:
-        found = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        if not set(NAMES) <= set(found):
+        stored = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        if not set(NAMES) <= set(stored):
             raise BadData(
-                f"{path}: expected the arrays images and labels, found {', '.join(found) or 'none'}; {WRITE_AGAIN}"
+                f"{path}: expected the arrays images and labels, found {', '.join(stored) or 'none'}; {WRITE_AGAIN}"
             )
         headers: dict[str, Header] = {}
         for name in NAMES:

@@ -165,11 +165,11 @@ def _ood(name: str, source: Source, form: Form, like: np.ndarray) -> EvaluationS
 
 def _check_scale(source: Source, images: np.ndarray, like: np.ndarray) -> None:
     """Raise BadData where one array was divided by 255 and the other was not."""
-    found, expected = (max(-float(each.min()), float(each.max())) for each in (images, like))
-    if 0 < min(found, expected) < max(found, expected) / SCALE:
+    largest, expected = (max(-float(each.min()), float(each.max())) for each in (images, like))
+    if 0 < min(largest, expected) < max(largest, expected) / SCALE:
         raise BadData(
             f"{source[0]}: expected images on the scale of the training images, up to {expected:g}, found up to "
-            f"{found:g}; {CORRECT}"
+            f"{largest:g}; {CORRECT}"
         )
 
 
@@ -204,23 +204,23 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
 
 def _shape(source: Source, form: Form) -> tuple[int, ...]:
     with _stream(source, "images") as stream:
-        found = read_header(stream)
+        header = read_header(stream)
     if (
-        found.dtype.kind not in "iuf"
-        or len(found.shape) not in (3, 4)
-        or 0 in found.shape
-        or (found.dtype.kind in "iu" and found.dtype != np.uint8)
+        header.dtype.kind not in "iuf"
+        or len(header.shape) not in (3, 4)
+        or 0 in header.shape
+        or (header.dtype.kind in "iu" and header.dtype != np.uint8)
     ):
         raise BadData(
-            f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {found}; "
-            f"{WIDE if found.dtype.kind in 'iu' and found.dtype.itemsize > 1 else CORRECT}"
+            f"{source[0]}: expected images [N, H, W] or with channels, of bytes or real numbers, found {header}; "
+            f"{WIDE if header.dtype.kind in 'iu' and header.dtype.itemsize > 1 else CORRECT}"
         )
-    n, *rest = found.shape
-    shape = (1, *rest) if len(rest) == 2 else (rest[2], rest[0], rest[1]) if form.channels_last else tuple(rest)
-    if shape[0] > CHANNELS >= (rest[0] if form.channels_last else rest[2]):
+    n, *axes = header.shape
+    shape = (1, *axes) if len(axes) == 2 else (axes[2], axes[0], axes[1]) if form.channels_last else tuple(axes)
+    if shape[0] > CHANNELS >= (axes[0] if form.channels_last else axes[2]):
         raise BadData(
             f"{source[0]}: expected {'[N, H, W, C]' if form.channels_last else '[N, C, H, W]'} since channels_last is "
-            f"{form.channels_last}, found {list(found.shape)}, which would be {shape[0]} channels of {shape[1]} x "
+            f"{form.channels_last}, found {list(header.shape)}, which would be {shape[0]} channels of {shape[1]} x "
             f"{shape[2]} pixels; pass channels_last={not form.channels_last} to add_images, or move the axes"
         )
     return n, *shape
@@ -251,11 +251,11 @@ def _alone(path: Path) -> bool:
 
 def _source(name: str, paths: Paths, labels: bool = True) -> Source:
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
-    ends = [path.suffix.lower() for path in found]
+    files = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
+    ends = [path.suffix.lower() for path in files]
     if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
         raise ValueError(
             f"data set {name}: expected one .npz file, or .npy files of images and labels, found "
-            f"{', '.join(map(str, found))}"
+            f"{', '.join(map(str, files))}"
         )
-    return found
+    return files

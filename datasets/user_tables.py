@@ -148,19 +148,19 @@ def partition(path: Path, cut: Cut, test_rows: tuple[Path, ...], split: int) -> 
         last = [np.flatnonzero(y[train] == label)[-1:] for label in range(len(classes))]
         train = np.concatenate([np.delete(train, np.concatenate(last)), train[np.concatenate(last)]])
         held = min(held, len(train) - len(classes))  # one row of each class is left to train
-    found = {"train": train[held:], "test": test} | ({"validation": train[:held]} if held > 0 else {})
-    if not all(map(len, found.values())) or len(found["train"]) < 2:
-        counts = ", ".join(f"{len(rows)} for {subset}" for subset, rows in found.items())
+    subsets = {"train": train[held:], "test": test} | ({"validation": train[:held]} if held > 0 else {})
+    if not all(map(len, subsets.values())) or len(subsets["train"]) < 2:
+        counts = ", ".join(f"{len(rows)} for {subset}" for subset, rows in subsets.items())
         expected = "rows for every subset and two or more to train"
         raise BadData(f"{path}: expected {expected}, found {len(y)} in all: {counts}; {CORRECT}")
     for subset in ("train", "test") if classes else ():
-        lacking = np.setdiff1d(np.arange(len(classes)), y[found[subset]])
+        lacking = np.setdiff1d(np.arange(len(classes)), y[subsets[subset]])
         if len(lacking):
             raise BadData(
                 f"{test_rows[split] if test_rows else path}: expected every class in the {subset} subset, found "
                 f"none of {_label(classes[lacking[0]])!r} ({(y == lacking[0]).sum()} in all); {CORRECT}"
             )
-    return found
+    return subsets
 
 
 def _check_sizes(path: Path, y: np.ndarray, classes: tuple, least: int) -> None:
@@ -197,13 +197,13 @@ def _read(
         absent = np.isnan(y)
     else:
         y, absent = labels(table, place)
-    kept = _kept(table, np.column_stack([np.isnan(x), absent]), [*columns, place], form)
-    x, y = x[kept], y[kept]
-    _finite(table, x, columns, kept)
+    rows = _complete_rows(table, np.column_stack([np.isnan(x), absent]), [*columns, place], form)
+    x, y = x[rows], y[rows]
+    _finite(table, x, columns, rows)
     for i in [i for i, values in zip(columns, x.T) if len(x) > 1 and (values == values[0]).all()]:
         table.notes.append(f"{table.names[i]!r} has one value in every row")
     if task == "regression":
-        _finite(table, y[:, None], [place], kept)
+        _finite(table, y[:, None], [place], rows)
         if len(y) > 1 and (y == y[0]).all():
             raise BadData(
                 f"{path}: expected targets that differ, found {y[0]:g} in all {len(y)} rows of {table.names[place]!r}; "
@@ -222,7 +222,7 @@ def _read(
     return x, numbered.astype(np.int64), tuple(classes.tolist())
 
 
-def _kept(table: Table, gaps: np.ndarray, columns: list[int], form: Form) -> np.ndarray:
+def _complete_rows(table: Table, gaps: np.ndarray, columns: list[int], form: Form) -> np.ndarray:
     """Return the numbers of rows without missing values. Raises BadData for missing values unless they are dropped."""
     lacking = gaps.any(1)
     if lacking.any():
@@ -239,12 +239,12 @@ def _kept(table: Table, gaps: np.ndarray, columns: list[int], form: Form) -> np.
     return np.flatnonzero(~lacking)
 
 
-def _finite(table: Table, values: np.ndarray, columns: list[int], kept: np.ndarray) -> None:
+def _finite(table: Table, values: np.ndarray, columns: list[int], rows: np.ndarray) -> None:
     wrong = np.argwhere(~np.isfinite(values) | (np.abs(values) > LARGEST))
     if len(wrong):
         row, column = wrong[0]
         raise BadData(
-            f"{table.where(int(kept[row]), columns[column])}: expected finite numbers up to {LARGEST:g}, found "
+            f"{table.where(int(rows[row]), columns[column])}: expected finite numbers up to {LARGEST:g}, found "
             f"{values[row, column]:g}; {CORRECT}"
         )
 

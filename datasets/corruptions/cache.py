@@ -37,7 +37,7 @@ class SeverityFile:
         self.path, self.shape = path, shape
         self.header, self.bytes = _header(shape), math.prod(shape[1:])
 
-    def images(self, wanted: range, make: Make, say: Say = lambda made, lacking: None) -> np.ndarray:
+    def images(self, wanted: range, make: Make, say: Say = lambda done, lacking: None) -> np.ndarray:
         """Return images of some corruptions [len(wanted), ...], mapped from the file; `make(i)` makes missing ones.
 
         Several processes share the work; `say(corruptions made here, missing at first)` is called after each. If the
@@ -80,10 +80,10 @@ class SeverityFile:
                         with unwritable():
                             there = self._there(file, i)
                         if not there and (mine or patience):
-                            made = np.ascontiguousarray(make(i))
+                            images = np.ascontiguousarray(make(i))
                             with unwritable():
-                                _write(file, len(self.header) + i * self.bytes, made.data.cast("B"))
-                                _write(file, self._digest(i), hashlib.sha256(made.data).digest())
+                                _write(file, len(self.header) + i * self.bytes, images.data.cast("B"))
+                                _write(file, self._digest(i), hashlib.sha256(images.data).digest())
                             done += 1
                             say(done, first)
                         if there or mine or patience:

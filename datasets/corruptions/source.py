@@ -27,7 +27,7 @@ def corrupted(
     root: Folder = None,
     *,
     rows: np.ndarray | None = None,
-    say: Say = lambda made, lacking: None,
+    say: Say = lambda done, lacking: None,
     own: bool = False,
 ) -> tuple[np.ndarray, str]:
     """Return corrupted test images of `name` ("cifar10", "cifar100") at a severity, and their source in words.

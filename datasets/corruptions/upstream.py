@@ -67,19 +67,19 @@ def read_array(path: Path, corruption: str, severity: int, images: np.ndarray, l
     distance from the clean images.
     """
     n, where = len(images), f"{path}, {corruption}.npy"
-    found = _array(path, LABELS)
+    stored = _array(path, LABELS)
     expected = (len(SEVERITIES) * n,)
-    if found.shape != expected or found.dtype.kind not in WHOLE:
+    if stored.shape != expected or stored.dtype.kind not in WHOLE:
         raise BadData(
             f"{path}, {LABELS}: expected whole numbers {list(expected)}, each test label five times, "
-            f"found {found.dtype} {list(found.shape)}; {GET_AGAIN}"
+            f"found {stored.dtype} {list(stored.shape)}; {GET_AGAIN}"
         )
-    wrong = np.argwhere(found.reshape(-1, n) != labels)
+    wrong = np.argwhere(stored.reshape(-1, n) != labels)
     if len(wrong):
         block, row = wrong[0]
         at = block * n + row
         raise BadData(
-            f"{path}, {LABELS}: expected the labels of the test images, five times over; found {found[at]} "
+            f"{path}, {LABELS}: expected the labels of the test images, five times over; found {stored[at]} "
             f"for {labels[row]} at row {at}: the test images at hand are in another order. Use those of the "
             f"binary version of the data set, or remove {path} and let the corruptions be generated"
         )

@@ -66,11 +66,11 @@ def parted(together: Sequence[str], grades: np.ndarray) -> np.ndarray:
 
 def check_apart(where: str, together: Sequence[str], part: np.ndarray) -> None:
     """Raise BadData if images of one group are in two parts."""
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for group, own in zip(together, part):
-        if found.setdefault(group, own) != own:
+        if parts.setdefault(group, own) != own:
             raise BadData(
-                f"{where}: expected all images of {group} in one part, found some in {found[group]} and some in {own}; "
+                f"{where}: expected all images of {group} in one part, found some in {parts[group]} and some in {own}; "
                 "correct the table that says which part they are in"
             )
 
@@ -136,19 +136,19 @@ def of_splits(where: Path, splits: dict[str, Sequence[dict[str, Any]]]) -> Sourc
     """The graded images of splits that give image, label and name. Raises BadData."""
     from PIL import Image
 
-    found: dict[str, tuple[str, str, int]] = {}
+    graded_images: dict[str, tuple[str, str, int]] = {}
     files = {part: shards(where, part) for part in splits}
     for part, rows in splits.items():
         for i in range(len(rows)):
             with reading(files[part], f"image {i} of split {part}", AGAIN):
                 name, label = rows[i]["name"], int(rows[i]["label"])
             name = name.decode() if isinstance(name, bytes) else str(name)
-            if name in found:
+            if name in graded_images:
                 raise BadData(f"{where}: expected every image once, found {name!r} twice; {AGAIN}")
             if label >= 0:
-                found[name] = (str(label), part, i)
-    ids, grades = graded(str(where), [(name, grade) for name, (grade, _, _) in found.items()])
-    places = [found[name][1:] for name in ids]
+                graded_images[name] = (str(label), part, i)
+    ids, grades = graded(str(where), [(name, grade) for name, (grade, _, _) in graded_images.items()])
+    places = [graded_images[name][1:] for name in ids]
 
     def image(i: int) -> Image.Image:
         part, row = places[i]

@@ -154,11 +154,11 @@ def _read(name: str, folder: Path, *tables: tuple[Path, int, int]) -> Source:
 
 def _folder(name: str, folder: Path) -> Source:
     """Read upstream's files, which must hold exactly the graded images."""
-    tables, found = {"eyepacs": _eyepacs, "aptos": _aptos, "idrid": _idrid}[name](folder)
+    tables, photographs = {"eyepacs": _eyepacs, "aptos": _aptos, "idrid": _idrid}[name](folder)
     where = " and ".join(map(str, tables))
-    ids, grades = graded(where, [(image, grade) for image, (grade, _, _) in found.items()])
-    paths = [found[image][1] for image in ids]
-    parts = tuple(found[image][2] for image in ids)
+    ids, grades = graded(where, [(image, grade) for image, (grade, _, _) in photographs.items()])
+    paths = [photographs[image][1] for image in ids]
+    parts = tuple(photographs[image][2] for image in ids)
     for path in {path.parent for path in paths}:
         stored = _files_of(path, where, [own for own in paths if own.parent == path])
         paths = [stored.get(own, own) for own in paths]
@@ -166,10 +166,10 @@ def _folder(name: str, folder: Path) -> Source:
     return Source(name, f"{name}, the user's folder", ids, grades, image, official, digest=digest)
 
 
-Found = dict[str, tuple[str, Path, str]]  # by id: grade, path, official part
+Photographs = dict[str, tuple[str, Path, str]]  # by id: grade, path, official part
 
 
-def _eyepacs(folder: Path) -> tuple[list[Path], Found]:
+def _eyepacs(folder: Path) -> tuple[list[Path], Photographs]:
     labels, solution = folder / "trainLabels.csv", folder / "retinopathy_solution.csv"
     rows = [(image, grade, "train") for image, grade in _once(labels, "image", "level")]
     tables = [labels, solution] if solution.exists() else [labels]
@@ -178,32 +178,32 @@ def _eyepacs(folder: Path) -> tuple[list[Path], Found]:
         if used not in usage:
             raise BadData(f"{solution}: expected the usage Public or Private of {image!r}, found {used!r}; {AGAIN}")
         rows.append((image, grade, usage[used]))
-    found = {}
+    photographs = {}
     for image, grade, part in rows:
-        if image in found:
+        if image in photographs:
             raise BadData(f"{solution}: expected other images than in {labels.name}, found {image!r}; {AGAIN}")
         path = folder / ("train" if part == "train" else "test") / f"{image}.jpeg"
-        found[image] = (grade, path, part if solution in tables else "")
-    return tables, found
+        photographs[image] = (grade, path, part if solution in tables else "")
+    return tables, photographs
 
 
-def _aptos(folder: Path) -> tuple[list[Path], Found]:
+def _aptos(folder: Path) -> tuple[list[Path], Photographs]:
     labels, images = folder / "train.csv", folder / "train_images"
     rows = _once(labels, "id_code", "diagnosis")
     return [labels], {image: (grade, images / f"{image}.png", "") for image, grade in rows}
 
 
-def _idrid(folder: Path) -> tuple[list[Path], Found]:
+def _idrid(folder: Path) -> tuple[list[Path], Photographs]:
     folder = folder / "B. Disease Grading" if (folder / "B. Disease Grading").is_dir() else folder
-    tables, found = [], {}
+    tables, photographs = [], {}
     for part, images, labels in (
         ("train", "a. Training Set", "a. IDRiD_Disease Grading_Training Labels.csv"),
         ("test", "b. Testing Set", "b. IDRiD_Disease Grading_Testing Labels.csv"),
     ):
         tables.append(folder / "2. Groundtruths" / labels)
         for image, grade in _once(tables[-1], "Image name", "Retinopathy grade"):
-            found[f"{part}/{image}"] = (grade, folder / "1. Original Images" / images / f"{image}.jpg", "")
-    return tables, found
+            photographs[f"{part}/{image}"] = (grade, folder / "1. Original Images" / images / f"{image}.jpg", "")
+    return tables, photographs
 
 
 def _once(path: Path, *columns: str) -> list[tuple[str, ...]]:

@@ -23,7 +23,7 @@ import numpy as np
 from ..checks import BadData, DataNotFound
 from ..contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
 from ..fetch import Folder
-from . import FINDINGS, kept, sources
+from . import FINDINGS, preprocessed, sources
 from .source import PARTS, Source, check_apart, groups, parted
 from .sources import NAMES
 
@@ -54,7 +54,7 @@ class Task:
 _GRADES = {name: (first, 4) for name, first in FINDINGS.items()}
 _GRADES |= {"severity": (FINDINGS["moderate"], 2), "severity-mild": (FINDINGS["mild"], 1)}
 TASKS = {f"{name}-{side}": Task(name, *grades, side) for side in SIDES for name, grades in _GRADES.items()} | {
-    "outline" if name == "moderate" else f"outline-{name}": Task(name, *grades, kept.OUTLINE, outline=True)
+    "outline" if name == "moderate" else f"outline-{name}": Task(name, *grades, preprocessed.OUTLINE, outline=True)
     for name, grades in _GRADES.items()
 }
 SCHEMES = tuple(TASKS)
@@ -142,13 +142,13 @@ def _assemble(name: str, scheme: str, root: str | None, source: Source) -> Split
 def _images(source: Source, scheme: str, root: str | None) -> np.ndarray:
     task = TASKS[scheme]
     if task.outline:
-        return kept.eye_outlines(source, root)
+        return preprocessed.eye_outlines(source, root)
     if task.side > source.largest:
         raise DataNotFound(
             f"data set {source.name}, scheme {scheme}: expected images of {task.side} pixels, found mosaics of "
             f"{source.largest}; set {sources.VARIABLE} to a folder with the original ones (docs/retinopathy.md)"
         )
-    return kept.images(source, task.side, root)
+    return preprocessed.images(source, task.side, root)
 
 
 def _findings(source: Source, rows: np.ndarray, task: Task) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from datasets import retina_mnist
 from datasets.checks import stamped
 from datasets.fetch import locate
-from datasets.fundus import kept, sources
+from datasets.fundus import preprocessed, sources
 from tests.datasets.fundus_files import aptos, encoded, eyepacs, idrid, medmnist, mosaics, prepared
 from tests.datasets.mutations import TERA, Contents, Format, archive, marked, npy
 
@@ -50,7 +50,7 @@ def _source(name: str) -> Callable[[], list[np.ndarray]]:
     def read() -> list[np.ndarray]:
         source = sources.find(name)
         sources.forget()
-        return [kept._squares(source, 16, range(len(source.ids))), source.grades]
+        return [preprocessed._squares(source, 16, range(len(source.ids))), source.grades]
 
     return read
 

@@ -13,9 +13,9 @@ from PIL import Image
 
 import datasets
 from datasets import BadData, DataNotFound, fetch, needs
-from datasets.fundus import kept, sources, splits
+from datasets.fundus import preprocessed, sources, splits
 from datasets.fundus import source as graded
-from datasets.fundus.kept import eye_box, graham, square
+from datasets.fundus.preprocessed import eye_box, graham, square
 from tests.datasets.fundus_files import Files, aptos, encoded, eyepacs, idrid, mosaics, photograph, table
 
 Lay = Callable[[Files], Path]
@@ -57,7 +57,7 @@ def test_a_users_folder_is_read_as_upstream_publishes_it(name: str, files: Files
     for part, rows in split.rows.items():
         assert getattr(split, part).y.tolist() == (source.grades[rows] >= 2).astype(int).tolist()
     image = np.asarray(source.image(3).convert("RGB"))
-    assert np.array_equal(kept.images(source, 64)[3], graham(square(Image.fromarray(image), 64)[None])[0])
+    assert np.array_equal(preprocessed.images(source, 64)[3], graham(square(Image.fromarray(image), 64)[None])[0])
     assert datasets.training_content(name) == {f"{name}/images": source.digest} and len(source.digest) == 16
 
 
@@ -231,14 +231,14 @@ def test_preprocessed_images_are_kept_and_made_again_where_they_are_damaged(
 ) -> None:
     lay(aptos())
     source = sources.find("aptos")
-    first = np.array(kept.images(source, 64))
+    first = np.array(preprocessed.images(source, 64))
     (file,) = places[0].rglob("graham-64.npy")
     content = bytearray(file.read_bytes())
     content[5000] ^= 1
     file.write_bytes(content)
-    assert np.array_equal(kept.images(source, 64), first)
-    monkeypatch.setattr(kept, "_squares", None)  # what is kept is not made
-    assert np.array_equal(kept.images(source, 64), first)
+    assert np.array_equal(preprocessed.images(source, 64), first)
+    monkeypatch.setattr(preprocessed, "_squares", None)  # cached images are not made again
+    assert np.array_equal(preprocessed.images(source, 64), first)
 
 
 def test_the_box_of_the_eye() -> None:
@@ -290,10 +290,10 @@ def test_country_shift_scores_another_sets_images(lay: Lay, monkeypatch: pytest.
     assert split.evaluation_sets() == ["test", "validation", "shift-aptos", "shift-idrid"]
     found = split.evaluation("shift-idrid")
     source = sources.find("idrid")
-    assert np.array_equal(found.x, kept.images(source, 64)) and found.kind == "shift"
+    assert np.array_equal(found.x, preprocessed.images(source, 64)) and found.kind == "shift"
     assert found.y.tolist() == (source.grades >= 1).astype(int).tolist()
     monkeypatch.setattr(splits, "RETINAS_APTOS", 12)
-    assert np.array_equal(split.evaluation("shift-aptos").x, kept.images(sources.find("aptos"), 64)[:12])
+    assert np.array_equal(split.evaluation("shift-aptos").x, preprocessed.images(sources.find("aptos"), 64)[:12])
     content = datasets.evaluation_content("eyepacs", "mild-64", ["test", "shift-aptos"])
     assert set(content) == {"eyepacs/images", "aptos/images"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from datasets.fundus.kept import eye_box, graham
+from datasets.fundus.preprocessed import eye_box, graham
 
 
 def test_the_eye_is_brighter_than_a_tenth_of_the_mean_in_a_fiftieth_of_a_line() -> None:

@@ -34,13 +34,13 @@ _LEAST = 0.1  # least share of an image's sides that an eye has
 
 def images(source: Source, side: int, root: Folder = None) -> np.ndarray:
     """Return squares [N, 3, side, side] after Graham's preprocessing, mapped from the cache. Raises BadData."""
-    return _kept(source, f"graham-{side}", (3, side, side), lambda rows: graham(_squares(source, side, rows)), root)
+    return _cached(source, f"graham-{side}", (3, side, side), lambda rows: graham(_squares(source, side, rows)), root)
 
 
 def eye_outlines(source: Source, root: Folder = None) -> np.ndarray:
     """Return the share of the eye in each block of the image, [N, 1, 16, 16]. Raises BadData."""
-    made = lambda rows: outlines(_squares(source, FROM, rows), OUTLINE)
-    return _kept(source, "outline", (1, OUTLINE, OUTLINE), made, root)
+    make = lambda rows: outlines(_squares(source, FROM, rows), OUTLINE)
+    return _cached(source, "outline", (1, OUTLINE, OUTLINE), make, root)
 
 
 def eye_box(image: np.ndarray) -> tuple[int, int, int, int]:
@@ -77,17 +77,17 @@ def graham(images: np.ndarray) -> np.ndarray:
     side = images.shape[-1]
     x = images.astype(np.float32)
     blurred = gaussian_filter(x, (0, 0, side / 60, side / 60), mode="mirror", truncate=3.0)
-    found = np.clip(np.rint(4 * (x - blurred) + GREY), 0, 255).astype(np.uint8)
+    enhanced = np.clip(np.rint(4 * (x - blurred) + GREY), 0, 255).astype(np.uint8)
     at = np.arange(side) - (side - 1) / 2
-    found[..., np.hypot(at[:, None], at) > 0.9 * side / 2] = GREY
-    return found
+    enhanced[..., np.hypot(at[:, None], at) > 0.9 * side / 2] = GREY
+    return enhanced
 
 
 def _squares(source: Source, side: int, rows: range) -> np.ndarray:
     return np.stack([square(source.image(i), side, source.cut) for i in rows])
 
 
-def _kept(
+def _cached(
     source: Source,
     what: str,
     shape: tuple[int, ...],
@@ -100,13 +100,13 @@ def _kept(
     batches = -(-n // BATCH)
 
     def batch(i: int) -> np.ndarray:
-        made = np.zeros((BATCH, *shape), np.uint8)
+        filled = np.zeros((BATCH, *shape), np.uint8)
         rows = range(i * BATCH, min((i + 1) * BATCH, n))
-        made[: len(rows)] = make(rows)
-        return made
+        filled[: len(rows)] = make(rows)
+        return filled
 
     about = source.digest or hashlib.sha256("\0".join(source.ids).encode()).hexdigest()[:16]
     path = cache_folder(root) / "retinopathy" / f"{source.name}-{about}-{VERSION}" / f"{what}.npy"
-    found = SeverityFile(path, (batches, BATCH, *shape)).images(range(batches), batch)
+    images = SeverityFile(path, (batches, BATCH, *shape)).images(range(batches), batch)
     sources.forget()
-    return found.reshape(-1, *shape)[:n]
+    return images.reshape(-1, *shape)[:n]
