@@ -67,7 +67,7 @@ class Recorded:
         """Return each layer's multiplicands: ``[N, I, T]``, images ``[N, channels, H, W]`` for batch normalisation,
         inputs ``[1, N, ...]`` for layers with a Jacobian of their own.
         """
-        found = []
+        multiplicands = []
         for layer, a, _ in self.layers:
             if isinstance(layer, BatchNorm):
                 left = layer.normalised(self.parameters, a)[0, 0]
@@ -77,27 +77,27 @@ class Recorded:
                 left = F.unfold(a[0, 0], layer.kernel, padding=layer.padding, stride=layer.stride)
             else:
                 left = a[0, 0, ..., None]
-            found.append(left if self.differentiable else left.detach())
-        return found
+            multiplicands.append(left if self.differentiable else left.detach())
+        return multiplicands
 
     def gradients(self, direction: Tensor) -> dict[str, Gradient]:
         """Return gradients of ``sum_q direction[n, q] f_q(x_n)``, by parameter."""
         ends, double = [z for _, _, z in self.layers], self.differentiable
         deltas = torch.autograd.grad(self.outputs, ends, direction, retain_graph=True, create_graph=double)
-        found: dict[str, Gradient] = {}
+        gradients: dict[str, Gradient] = {}
         for (layer, _, _), left, delta in zip(self.layers, self.inputs, deltas, strict=True):
             if isinstance(layer, PlacesLayer):
-                made = layer.jacobian(left, delta[:, 0], self.parameters)
-                found |= {name: Gradient(None, value[0].flatten(1).unsqueeze(-1)) for name, value in made.items()}
+                for name, value in layer.jacobian(left, delta[:, 0], self.parameters).items():
+                    gradients[name] = Gradient(None, value[0].flatten(1).unsqueeze(-1))
                 continue
             first, *others = layer.shapes
             right = delta[0, 0].flatten(2) if delta.dim() > 4 else delta[0, 0, ..., None]
             if isinstance(layer, BatchNorm):
-                found[first] = Gradient(None, left.flatten(2) * right)
+                gradients[first] = Gradient(None, left.flatten(2) * right)
             else:
-                found[first] = Gradient(left, right)
-            found |= {name: Gradient(None, right) for name in others}
-        return found
+                gradients[first] = Gradient(left, right)
+            gradients |= {name: Gradient(None, right) for name in others}
+        return gradients
 
 
 def record(network: Network, parameters: Parameters, x: Tensor, head: bool = False) -> Recorded:

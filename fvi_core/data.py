@@ -122,18 +122,18 @@ class TrainingData:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by names for messages."""
-        found = {f"training data {name}": getattr(self, name) for name in ("x", "y", "low", "high")}
+        tensors = {f"training data {name}": getattr(self, name) for name in ("x", "y", "low", "high")}
         for pair in self.validation or ():
-            found |= {f"validation data {name}": tensor for name, tensor in zip("xy", pair)}
-        return found | {f"context pool {name!r}": pool for name, pool in self.pools.items()}
+            tensors |= {f"validation data {name}": tensor for name, tensor in zip("xy", pair)}
+        return tensors | {f"context pool {name!r}": pool for name, pool in self.pools.items()}
 
     def of(self, replica: int) -> TrainingData:
         """Return the training data of one replica of the stack."""
         if self.x.shape[0] == 1:
             return self
         tensors = {name: getattr(self, name)[replica : replica + 1] for name in ("x", "y", "low", "high")}
-        held = None if self.validation is None else [self.validation[replica]]
-        return replace(self, **tensors, validation=held)
+        validation = None if self.validation is None else [self.validation[replica]]
+        return replace(self, **tensors, validation=validation)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class _KL(torch.autograd.Function):
         if ctx.needs_input_grad[3]:
             whitened = torch.cholesky_solve(factor_q, factor_p)
             d_cov_p = scale * (inverse_p - whitened @ whitened.mT - weighted @ weighted.mT)
-        made = (d_mean, scale * (inverse_p - torch.cholesky_inverse(factor_q)), -d_mean, d_cov_p)
-        return *(None if d is None else d.sum_to_size(at) for d, at in zip(made, ctx.shapes, strict=True)), None
+        gradients = (d_mean, scale * (inverse_p - torch.cholesky_inverse(factor_q)), -d_mean, d_cov_p)
+        return *(None if d is None else d.sum_to_size(at) for d, at in zip(gradients, ctx.shapes, strict=True)), None
 
 
 def regularised_gaussian_kl(mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor, gamma: float) -> Tensor:
@@ -153,8 +153,8 @@ class _WeightsKL(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         away, ratio, var_p = ctx.saved_tensors
         half = (0.5 * gradient).unsqueeze(1)
-        made = half / var_p * (2 * away), half * ratio - half
-        rows = (own.split(_sizes(ctx.shapes), 1) for own in made)
+        gradients = half / var_p * (2 * away), half * ratio - half
+        rows = (own.split(_sizes(ctx.shapes), 1) for own in gradients)
         return None, None, *(own.view(shape) for each in rows for own, shape in zip(each, ctx.shapes, strict=True))
 
 

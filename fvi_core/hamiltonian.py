@@ -88,12 +88,12 @@ class HamiltonianMonteCarlo(Sampler):
 
     def remember(self, position: Parameters) -> Memory:
         like = next(iter(position.values()))
-        none = like.new_zeros(len(like))
-        log_step = torch.full_like(none, math.log(self.step))
+        zeros = like.new_zeros(len(like))
+        log_step = torch.full_like(zeros, math.log(self.step))
         return {
             "log_step": log_step,
             "averaged": log_step.clone(),
-            **{name: none.clone() for name in ("shortfall", "moves", "kept", "accepted", "divergent")},
+            **{name: zeros.clone() for name in ("shortfall", "moves", "kept", "accepted", "divergent")},
         }
 
     def move(
@@ -134,10 +134,10 @@ class HamiltonianMonteCarlo(Sampler):
         }
 
     def diagnostics(self, memory: Memory) -> dict[str, Tensor]:
-        kept = memory["kept"].clamp(min=1)
+        trajectories = memory["kept"].clamp(min=1)
         return {
-            "acceptance": memory["accepted"] / kept,
-            "divergent": memory["divergent"] / kept,
+            "acceptance": memory["accepted"] / trajectories,
+            "divergent": memory["divergent"] / trajectories,
             "step": memory["averaged"].exp(),
         }
 

@@ -32,15 +32,15 @@ class Held(NamedTuple):
     @classmethod
     def of(cls, flat: Tensors) -> Held:
         """Sort a flat dict; names lose the prefix of likelihood or fit part."""
-        found = cls({}, {}, {})
+        held = cls({}, {}, {})
         for name, value in flat.items():
             if name.startswith(LIKELIHOOD):
-                found.likelihood[name.removeprefix(LIKELIHOOD)] = value
+                held.likelihood[name.removeprefix(LIKELIHOOD)] = value
             elif name.startswith(FIT):
-                found.fit[name.removeprefix(FIT)] = value
+                held.fit[name.removeprefix(FIT)] = value
             else:
-                found.family[name] = value
-        return found
+                held.family[name] = value
+        return held
 
     def flat(self) -> Tensors:
         """Return all in one dict, the inverse of :meth:`of`."""

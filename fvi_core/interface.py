@@ -146,11 +146,11 @@ def fit(
     if len(x) < 2:
         raise ValueError(f"data: expected two points or more, found {len(x)}")
     network = ModuleNetwork(module, x[:3], head=head)
-    given = likelihood or own.get("likelihood")
-    built = LIKELIHOODS.build(given) if given else None
+    likelihood_part = likelihood or own.get("likelihood")
+    built = LIKELIHOODS.build(likelihood_part) if likelihood_part else None
     targets = Targets.of(y, network.n_outputs, built, not trained_already)
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
-    chosen["likelihood"] = given or {"name": usual}
+    chosen["likelihood"] = likelihood_part or {"name": usual}
     _match_dropout(network, method, chosen["family"], parts)
     divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))
     defaults = DEFAULTS | ({"samples": divergence.usual_samples} if divergence else {})
@@ -231,23 +231,23 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module], example:
             f"{path}: expected format {VERSION}, found {held[FORMAT]}; load it with the version that wrote it"
         )
     config = json.loads(held["config"])
-    own = config.pop("module")
+    saved = config.pop("module")
     targets = Targets(**config.pop("targets"))
     kind = getattr(torch, config["inputs"])
-    made = torch.zeros(3, *config["input"], dtype=kind)
+    trial = torch.zeros(3, *config["input"], dtype=kind)
     if kind.is_floating_point:
-        made = torch.randn(made.shape, generator=torch.Generator().manual_seed(0), dtype=kind)
+        trial = torch.randn(trial.shape, generator=torch.Generator().manual_seed(0), dtype=kind)
     try:
-        network = ModuleNetwork(module, made if example is None else inputs(example), head=config["head"])
+        network = ModuleNetwork(module, trial if example is None else inputs(example), head=config["head"])
     except UnfitModule as error:
         hint = "; give load() some of its inputs, as load(path, module, x), if made-up ones are not valid"
         raise UnfitModule(f"{error}{hint * (example is None)}") from error
-    found = structure(network)
-    for name in sorted(own["shapes"].keys() | found["shapes"].keys()):
-        was, now = (each["shapes"].get(name, "none") for each in (own, found))
+    current = structure(network)
+    for name in sorted(saved["shapes"].keys() | current["shapes"].keys()):
+        was, now = (each["shapes"].get(name, "none") for each in (saved, current))
         if was != now:
             raise ValueError(f"{path}: parameter {name}: expected {now}, as the module has, found {was} in the file")
-    if own["constants"] != found["constants"]:
+    if saved["constants"] != current["constants"]:
         raise ValueError(f"{path}: frozen parameters or buffers of the module differ from those in training")
     device = next(module.parameters()).device if isinstance(module, nn.Module) else torch.device("cpu")
     parameters = {name: value.to(device) for name, value in held["parameters"].items()}
@@ -296,14 +296,14 @@ def _whole(seed: Any) -> int:
 
 
 def _training(
-    own: Mapping[str, Any], options: Mapping[str, Any], usual: Mapping[str, Any], **given: Any
+    own: Mapping[str, Any], options: Mapping[str, Any], usual: Mapping[str, Any], **arguments: Any
 ) -> dict[str, Any]:
     """Return the training part from its own options, the user's, and the usual ones."""
     spec = {"name": "gradient", **own, **options}
     if spec["name"] not in TRAININGS.classes:
         TRAININGS.build(spec)  # the error lists the known options
     fields = {each.name for each in dataclasses.fields(TRAININGS.classes[spec["name"]])}
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value is not None and name not in fields:
             raise TypeError(f"training {spec['name']!r} has no {name}; its options are {', '.join(sorted(fields))}")
         if value is not None:

@@ -227,8 +227,8 @@ class Helmholtz(Kernel):
     def init(self, replicas: int, n_features: int, x: Tensor | None = None) -> Params:
         if n_features != 2 and self.field != "curl_free":
             raise ValueError(f"kernel 'helmholtz': rotated gradients need 2 features, found {n_features}")
-        made = RBF(ard=self.ard).init(replicas, n_features, x)
-        return {f"{part}.{name}": value.clone() for part in FIELDS[self.field] for name, value in made.items()}
+        hyper = RBF(ard=self.ard).init(replicas, n_features, x)
+        return {f"{part}.{name}": value.clone() for part in FIELDS[self.field] for name, value in hyper.items()}
 
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
         difference = _features(x1)[:, :, None] - _features(x2)[:, None]  # [R, N, M, D]
@@ -257,8 +257,8 @@ class Helmholtz(Kernel):
 
 def _variances_of_slopes(params: Params, part: str) -> Tensor:
     """Return variances of a gradient's components ``[R, 1 or D]``, in their order in the field."""
-    found = (params[f"{part}.log_variance"][:, None] - 2 * params[f"{part}.log_lengthscale"]).exp()
-    return found.flip(-1) if part == "stream" else found
+    variances = (params[f"{part}.log_variance"][:, None] - 2 * params[f"{part}.log_lengthscale"]).exp()
+    return variances.flip(-1) if part == "stream" else variances
 
 
 def evenly_spaced(x: Tensor, most: int = 256) -> Tensor:

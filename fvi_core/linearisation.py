@@ -38,19 +38,21 @@ from fvi_core.networks import (
 from fvi_core.products import product
 
 
-def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Parameters) -> Callable[[Tensor], Tensor]:
+def linearised(
+    network: Network, centre: Parameters, steps: Parameters, buffers: Parameters
+) -> Callable[[Tensor], Tensor]:
     """Return the functions ``f(x; m) + J(x; m) d`` for each sample d of ``steps [R, S, *shape]`` away from ``centre`` m
     ``[R, *shape]``.
 
-    ``kept [R, 1, *shape]``: running statistics, which are constants.
+    ``buffers [R, 1, *shape]``: running statistics, which are constants.
     """
     samples = next(iter(steps.values())).shape[1]
     if samples > 1 and tangents.fits(network):
-        one = {name: centre[name].unsqueeze(1) for name in steps} | kept
+        point = {name: centre[name].unsqueeze(1) for name in steps} | buffers
 
         def changed(x: Tensor) -> Tensor:
             pieces = in_blocks(steps, samples, changes_at_once(network, x))
-            return torch.cat([tangents.changed(network, one, piece, x) for piece in pieces], 1)
+            return torch.cat([tangents.changed(network, point, piece, x) for piece in pieces], 1)
 
         return changed
     at = {name: centre[name].unsqueeze(1).expand_as(step).contiguous() for name, step in steps.items()}
@@ -60,7 +62,7 @@ def linearised(network: Network, centre: Parameters, steps: Parameters, kept: Pa
             tape = Tape()
             value = network(at, x, tape=tape)
             return value + tangents.change_of_perceptron(network, at, steps, tape)
-        value, change = _derivative(lambda w: network(w | kept, x), at, steps)
+        value, change = _derivative(lambda w: network(w | buffers, x), at, steps)
         return value + change
 
     return evaluate
@@ -158,7 +160,10 @@ def full_network_moments(
     at = {k: v.unsqueeze(1) for k, v in mean.items()}
     f = network(at, x, tape=tape)
     with torch.set_grad_enabled(torch.is_grad_enabled() and not (stop_gradient and network.perceptron)):
-        deltas = _chained(network, at, tape) if network.perceptron else _asked(network, f, tape, not stop_gradient)
+        if network.perceptron:
+            deltas = _deltas_by_chain_rule(network, at, tape)
+        else:
+            deltas = _deltas_by_autograd(network, f, tape, not stop_gradient)
     layers = [
         (layer, a.detach(), delta.detach()) if stop_gradient else (layer, a, delta)
         for (layer, a, _), delta in zip(tape.entries, deltas, strict=True)
@@ -190,7 +195,7 @@ def full_network_moments(
     return f.squeeze(1).transpose(-1, -2), total
 
 
-def _chained(network: Network, at: Parameters, tape: Tape) -> list[Tensor]:
+def _deltas_by_chain_rule(network: Network, at: Parameters, tape: Tape) -> list[Tensor]:
     """Gradients of every output to the outputs of each layer, ``[R, Q, N, units]``, of a perceptron: as plain
     operations, all outputs at once.
     """
@@ -209,7 +214,7 @@ def _chained(network: Network, at: Parameters, tape: Tape) -> list[Tensor]:
     return deltas
 
 
-def _asked(network: Network, f: Tensor, tape: Tape, differentiable: bool) -> list[Tensor]:
+def _deltas_by_autograd(network: Network, f: Tensor, tape: Tape, differentiable: bool) -> list[Tensor]:
     """Gradients ``[R, Q, N, ...]`` of the outputs in each layer's output, by autograd, one output after another."""
     outputs = [z for _, _, z in tape.entries]
     each = [

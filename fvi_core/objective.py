@@ -94,8 +94,8 @@ class Model:
         """
         if self.divergence is None or self.prior is None or self.weight.scaling != "elbo":
             return None
-        found = self.divergence.weight_prior(self.prior)
-        return None if found is None else (found[0], found[1] * self.weight.factor)
+        prior = self.divergence.weight_prior(self.prior)
+        return None if prior is None else (prior[0], prior[1] * self.weight.factor)
 
     def after_training(self, parameters: Parameters, training_data: TrainingData, streams: Streams) -> Parameters:
         """Return the parameters for prediction, fitted from one replica's ``[1, ...]`` (:mod:`fvi_core.fitting`)."""
@@ -217,20 +217,20 @@ class Model:
         samples: int,
         source: ContextSource,
         streams: dict[str, Streams],
-        seen: Parameters | None = None,
+        statistics: Parameters | None = None,
         progress: float = 1.0,
     ) -> Tensor:
         """Return ``-(mean log-likelihood - weight D)`` of one batch, ``[R]``, in nats per training point.
 
         ``progress``: share of all training steps, including this one, which the divergence's weight may depend on.
-        ``seen``: filled with the batch-normalisation statistics of the pass that computes the likelihood term.
+        ``statistics``: filled with the batch-normalisation statistics of the pass that computes the likelihood term.
 
         Raises :class:`NotSupported` for a family with an evidence of its own where the batch is not all of the data,
         and for a context at which nothing is compared.
         """
         buffers = only_buffers(parameters)
         parameters = {k: v for k, v in parameters.items() if k not in buffers}
-        network = self.network.recording({} if seen is None else seen)
+        network = self.network.recording({} if statistics is None else statistics)
         evidence = self.family.log_evidence(Held(parameters, likelihood_parameters), self.likelihood, x, y)
         if evidence is not None:
             if x.shape[1] != n_train:

@@ -50,11 +50,11 @@ class Moments:
 
     def apart(self, vectors: Sequence[Tensor], like: Sequence[Tensor]) -> list[Tensor]:
         """Return vectors like ``joined`` as views in the shapes of these tensors."""
-        found: dict[int, Tensor] = {}
+        tensors: dict[int, Tensor] = {}
         for at, vector in zip(self.groups, vectors, strict=True):
             parts = [vector] if len(at) == 1 else _unflatten_dense_tensors(vector, [like[i] for i in at])
-            found |= zip(at, parts, strict=True)
-        return [found[i] for i in range(len(like))]
+            tensors |= zip(at, parts, strict=True)
+        return [tensors[i] for i in range(len(like))]
 
 
 class Optimiser:

@@ -45,7 +45,7 @@ class Plugin:
     module: str
     package: str = ""
 
-    def has(self, file: str) -> bool:
+    def contains(self, file: str) -> bool:
         """Return whether a file is the plug-in's."""
         return Path(file) == self.path or self.path in Path(file).parents
 
@@ -83,7 +83,7 @@ def load() -> None:
     value = os.environ.get(VARIABLE, "")
     if _running or _settled == [value]:  # a plug-in that looks up names while it runs finds those before it
         return
-    for plugin in found():
+    for plugin in find():
         key = str(plugin.path)
         if key not in _loaded:
             twin = next((other for other in _loaded.values() if _content(other) == _content(plugin)), None)
@@ -96,7 +96,7 @@ def load() -> None:
     _settled[:] = [value]
 
 
-def found() -> Iterator[Plugin]:
+def find() -> Iterator[Plugin]:
     """Yield every plug-in, those of the variable first. Raises PluginError for an invalid path."""
     for named in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         path = Path(os.path.realpath(os.path.expanduser(named)))
@@ -140,15 +140,15 @@ def _run(plugin: Plugin) -> None:
                 _execute(plugin)
     except BaseException as error:
         top = plugin.module.partition(".")[0]
-        gone = {name for name in set(sys.modules) - modules if name == top or name.startswith(f"{top}.")}
-        for name in gone:
+        removed = {name for name in set(sys.modules) - modules if name == top or name.startswith(f"{top}.")}
+        for name in removed:
             del sys.modules[name]
         for names in _TRACKED:
             before = _running[id(names)]
             names.clear()
             names.update(before)
         for registry in REGISTRIES.values():
-            for name in [name for name, cls in registry.classes.items() if cls.__module__ in gone | {plugin.module}]:
+            for name in [name for name, cls in registry.classes.items() if cls.__module__ in removed | {plugin.module}]:
                 del registry.classes[name]
         if isinstance(error, PluginError | KeyboardInterrupt):
             raise
@@ -175,7 +175,7 @@ def _execute(plugin: Plugin) -> None:
 def _fault(plugin: Plugin, error: BaseException) -> str:
     text = message(error)
     where = _place(error, plugin) or str(plugin.path)
-    if isinstance(error, SyntaxError) and error.filename and plugin.has(error.filename):
+    if isinstance(error, SyntaxError) and error.filename and plugin.contains(error.filename):
         where, text = f"{error.filename}, line {error.lineno}", error.msg
     return f"{plugin.title}: {where}: {type(error).__name__}: {text[:300]}; {_remedy(plugin, error)}"
 
@@ -190,11 +190,11 @@ def _remedy(plugin: Plugin, error: BaseException) -> str:
 
 def place_of(error: BaseException) -> str:
     """Return file and line of the innermost code of a plug-in that an error came through; empty where there is none."""
-    return next(filter(None, (_place(error, plugin) for plugin in found())), "")
+    return next(filter(None, (_place(error, plugin) for plugin in find())), "")
 
 
 def _place(error: BaseException, plugin: Plugin) -> str:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if plugin.has(frame.filename)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if plugin.contains(frame.filename)]
     return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
 
 

@@ -20,7 +20,7 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, drawn_from, given_targets, inputs, read, training_data
+from fvi_core.reading import Data, drawn_from, inputs, read, target_values, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.targets import Targets, numbers_of
@@ -38,10 +38,10 @@ class Prediction:
     ``noise_std``: standard deviation ``[Q]`` of the observations' noise in these units, None for a classifier.
     ``moments``: mean and variance ``[N, Q]`` of the function where they have a closed form.
 
-    >>> found = posterior.predict(x)
-    >>> found.values.shape, found.probabilities.shape, found.entropy.shape
+    >>> prediction = posterior.predict(x)
+    >>> prediction.values.shape, prediction.probabilities.shape, prediction.entropy.shape
     (torch.Size([100, 40, 2]), torch.Size([40, 2]), torch.Size([40]))
-    >>> found.mean.shape, found.std.shape
+    >>> prediction.mean.shape, prediction.std.shape
     (torch.Size([40, 2]), torch.Size([40, 2]))
     """
 
@@ -92,10 +92,10 @@ class Posterior:
 
     def __repr__(self) -> str:
         fit, outputs = self.config["parts"]["fit"], "classes" if self.targets.classification else "outputs"
-        told = [f"inputs {list(self.network.input_shape)}", f"{self.network.n_outputs} {outputs}"]
-        told += [f"fit {fit['name']!r}"] if fit else []
-        told += [f"{len(self.loss)} epochs", f"last loss {self.loss[-1]:.4g}"] if self.loss else []
-        return f"Posterior({self.config['method']!r}; {', '.join(told)}; {self.device})"
+        facts = [f"inputs {list(self.network.input_shape)}", f"{self.network.n_outputs} {outputs}"]
+        facts += [f"fit {fit['name']!r}"] if fit else []
+        facts += [f"{len(self.loss)} epochs", f"last loss {self.loss[-1]:.4g}"] if self.loss else []
+        return f"Posterior({self.config['method']!r}; {', '.join(facts)}; {self.device})"
 
     @property
     def loss(self) -> list[float]:
@@ -140,24 +140,24 @@ class Posterior:
 
     @torch.no_grad()
     def _predict(self, x: Any, samples: int, seed: int, dtype: torch.dtype) -> Prediction:
-        given = inputs(x)
+        x = inputs(x)
         check_limits("samples", samples, "int", least=1)
-        if given.shape[1:] != self.network.input_shape or not len(given):
+        if x.shape[1:] != self.network.input_shape or not len(x):
             shape = str(list(self.network.input_shape))[1:-1]
-            hint = "; give x[None] for one input" if given.shape == self.network.input_shape else ""
-            raise ValueError(f"x: expected one input or more, [N, {shape}], found {list(given.shape)}{hint}")
+            hint = "; give x[None] for one input" if x.shape == self.network.input_shape else ""
+            raise ValueError(f"x: expected one input or more, [N, {shape}], found {list(x.shape)}{hint}")
         samples = max(samples, self.model.family.members)
         functions = self.model.functions(self.parameters, samples, self._streams("predict", seed))
-        first = given[:1][None].to(self.device, self.dtype)
+        first = x[:1][None].to(self.device, self.dtype)
         drawn = functions(first).shape[1]  # one of a point estimate, those of an ensemble: fewer than samples
         pointwise = self.model.family.pointwise
-        rows = points_at_once(functions, self.network, drawn, self.device) if pointwise else len(given)
-        pieces = [each[None].to(self.device, self.dtype) for each in given.split(rows)]
+        rows = points_at_once(functions, self.network, drawn, self.device) if pointwise else len(x)
+        pieces = [each[None].to(self.device, self.dtype) for each in x.split(rows)]
         f = torch.cat([functions(piece)[0] for piece in pieces], 1)
-        found = [self.model.marginals(self.parameters, piece) for piece in pieces]
+        marginals = [self.model.marginals(self.parameters, piece) for piece in pieces]
         moments = None
-        if all(each is not None for each in found) and not self.targets.count:
-            moments = tuple(torch.cat([each[0] for each in one]).double() for one in zip(*cast(Any, found)))
+        if all(each is not None for each in marginals) and not self.targets.count:
+            moments = tuple(torch.cat([each[0] for each in parts]).double() for parts in zip(*cast(Any, marginals)))
         values = self.model.likelihood.predicted(f, cast(Any, moments)).cpu()
         if self.targets.classification:
             return Prediction(values.to(dtype))
@@ -180,22 +180,22 @@ class Posterior:
         >>> sorted(posterior.score(x, y))
         ['accuracy', 'brier', 'ece', 'nll']
         """
-        x, y = read(x) if y is None else (x, given_targets(y))
+        x, y = read(x) if y is None else (x, target_values(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
         encoded = self.targets.encode(y, self.network.n_outputs)  # refuses what training refuses
         # float32 is coarse where targets are many of their deviations away from 0, such as times in seconds.
-        found = self._predict(x, samples, 0, torch.float64)
-        if found.noise_std is not None:
-            targets = numbers_of(y).reshape(found.mean.shape).double().numpy()
-            mean, values, noise = (each.numpy() for each in (found.mean, found.values, found.noise_std))
-            if found.moments is not None:
-                log = regression.log_normal(targets, mean, found.moments[1].numpy() + noise**2)
+        prediction = self._predict(x, samples, 0, torch.float64)
+        if prediction.noise_std is not None:
+            targets = numbers_of(y).reshape(prediction.mean.shape).double().numpy()
+            mean, values, noise = (each.numpy() for each in (prediction.mean, prediction.values, prediction.noise_std))
+            if prediction.moments is not None:
+                log = regression.log_normal(targets, mean, prediction.moments[1].numpy() + noise**2)
             else:
                 log = log_mean_exp(regression.log_normal(targets, values, noise**2))
             return {"rmse": float(np.sqrt(((mean - targets) ** 2).mean())), "nll": -float(log.mean())}
         labels = encoded.numpy()
-        summary = classification.summarise(found.values.numpy())
+        summary = classification.summarise(prediction.values.numpy())
         p, right = summary.p, summary.p.argmax(-1) == labels
         return {
             "accuracy": classification.accuracy(p, labels),
@@ -274,31 +274,33 @@ class Posterior:
         (100, 40, 2)
         """
         with np.load(asked) as sets:
-            made: dict[str, Any] = {"dataset": sets["dataset"], "split": sets["split"], "seed": sets["seeds"][0]}
+            arrays: dict[str, Any] = {"dataset": sets["dataset"], "split": sets["split"], "seed": sets["seeds"][0]}
             if seed is not None:
                 if seed not in sets["seeds"]:
                     raise ValueError(f"{asked}: expected one of its seeds {sets['seeds'].tolist()}, found {seed}")
-                made["seed"] = np.int64(seed)
+                arrays["seed"] = np.int64(seed)
             for key in sets.files:
                 name, _, kind = key.rpartition("/")
                 if kind != "fingerprint":
                     continue
-                found = self.predict(sets[f"{name}/x"], samples)
-                made[key] = sets[key]
-                if found.noise_std is None:
-                    made[f"{name}/logits"] = found.values.numpy()
+                prediction = self.predict(sets[f"{name}/x"], samples)
+                arrays[key] = sets[key]
+                if prediction.noise_std is None:
+                    arrays[f"{name}/logits"] = prediction.values.numpy()
                     continue
-                if len(sizes := found.noise_std.unique()) > 1:
+                if len(sizes := prediction.noise_std.unique()) > 1:
                     raise ValueError(
                         f"noise: expected one size for all outputs, since an answer holds one, found {sizes[0]:.3g} to "
                         f"{sizes[-1]:.3g} in the units of the targets; such a fit has no answer"
                     )
-                made["noise_std"] = float(found.noise_std[0])
-                if found.moments is None:
-                    made[f"{name}/samples"] = found.values.squeeze(-1).numpy()
+                arrays["noise_std"] = float(prediction.noise_std[0])
+                if prediction.moments is None:
+                    arrays[f"{name}/samples"] = prediction.values.squeeze(-1).numpy()
                 else:
-                    made[f"{name}/mean"], made[f"{name}/variance"] = (m.squeeze(-1).numpy() for m in found.moments)
-        np.savez_compressed(out, **made)
+                    arrays[f"{name}/mean"], arrays[f"{name}/variance"] = (
+                        m.squeeze(-1).numpy() for m in prediction.moments
+                    )
+        np.savez_compressed(out, **arrays)
 
     def save(self, path: str | Path) -> None:
         """Write one file of tensors and text. It holds neither code nor the module, which :func:`fvi_core.load` needs

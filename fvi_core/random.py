@@ -36,10 +36,10 @@ class Streams:
 
     def subset(self, indices: Sequence[int]) -> Streams:
         """The streams of some replicas, sharing their generators' state."""
-        kept = Streams([], self.device, self.dtype)
-        kept.seeds = [self.seeds[i] for i in indices]
-        kept.generators = [self.generators[i] for i in indices]
-        return kept
+        chosen = Streams([], self.device, self.dtype)
+        chosen.seeds = [self.seeds[i] for i in indices]
+        chosen.generators = [self.generators[i] for i in indices]
+        return chosen
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers, ``[R, *shape]``."""

@@ -41,21 +41,21 @@ def training_data(
     converts back.
     """
 
-    def same(place: str, given: Any) -> Tensor:
-        found = torch.as_tensor(given)
-        if found.shape[1:] != x.shape[1:]:
+    def same(place: str, values: Any) -> Tensor:
+        tensor = torch.as_tensor(values)
+        if tensor.shape[1:] != x.shape[1:]:
             expected = str(["N", *x.shape[1:]]).replace("'", "")
-            raise ValueError(f"{place}: expected inputs {expected}, found {list(found.shape)}")
-        return found.to(device, dtype)
+            raise ValueError(f"{place}: expected inputs {expected}, found {list(tensor.shape)}")
+        return tensor.to(device, dtype)
 
     def pair(place: str, x: Tensor, y: Any) -> tuple[Tensor, Tensor]:
         return same(place, x), _real(targets.encode(y, outputs).to(device), dtype)
 
     def context(name: str, pool: Any) -> Tensor:
         place = f"contexts: {name!r}"
-        if not len(found := same(place, inputs(pool, place))):
+        if not len(points := same(place, inputs(pool, place))):
             raise ValueError(f"{place}: expected inputs, found none")
-        return found
+        return points
 
     own, labels = pair("data", x, y)
     held = None
@@ -104,8 +104,8 @@ def named_validation() -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if type(error) not in (TypeError, ValueError):  # others take other arguments
             raise
-        told = str(error).removeprefix("data: ").removeprefix("validation: ")
-        raise type(error)(f"validation: {told}") from error
+        message = str(error).removeprefix("data: ").removeprefix("validation: ")
+        raise type(error)(f"validation: {message}") from error
 
 
 @contextmanager
@@ -152,17 +152,17 @@ class Unheld:
 def array(values: Any) -> Any:
     """Return the values of a frame or a column of pandas or Polars as an array; other values as they are. Arrays read
     backwards or with another processor's order of bytes, which torch does not take, are copied."""
-    found = np.array(values) if hasattr(values, "to_numpy") else values
-    if isinstance(found, np.ndarray) and (not found.dtype.isnative or min(found.strides, default=0) < 0):
-        found = found.astype(found.dtype.newbyteorder("="), order="C")
-    return found
+    values = np.array(values) if hasattr(values, "to_numpy") else values
+    if isinstance(values, np.ndarray) and (not values.dtype.isnative or min(values.strides, default=0) < 0):
+        values = values.astype(values.dtype.newbyteorder("="), order="C")
+    return values
 
 
-def given_targets(y: Any) -> Any:
+def target_values(y: Any) -> Any:
     """Return targets as `array` does, one column of text ``[N, 1]`` as ``[N]``."""
-    found = array(y)
-    column = isinstance(found, np.ndarray) and found.dtype.kind in "OSU" and found.shape[1:] == (1,)
-    return found[:, 0] if column else found
+    values = array(y)
+    column = isinstance(values, np.ndarray) and values.dtype.kind in "OSU" and values.shape[1:] == (1,)
+    return values[:, 0] if column else values
 
 
 def inputs(x: Any, place: str = "x") -> Tensor:
@@ -175,21 +175,21 @@ def inputs(x: Any, place: str = "x") -> Tensor:
             f"{place}: expected a dense array, found a sparse {type(x).__name__}; give x.toarray(), of a tensor "
             "x.to_dense()"
         )
-    found = array(x)
-    if getattr(found, "dtype", None) == np.object_ and hasattr(x, "isna"):  # pandas.NA is no number
-        found = np.where(x.isna(), np.nan, found)
+    values = array(x)
+    if getattr(values, "dtype", None) == np.object_ and hasattr(x, "isna"):  # pandas.NA is no number
+        values = np.where(x.isna(), np.nan, values)
     try:
-        tensor = torch.as_tensor(found.astype(np.float64) if getattr(found, "dtype", None) == np.object_ else found)
+        tensor = torch.as_tensor(values.astype(np.float64) if getattr(values, "dtype", None) == np.object_ else values)
     except (RuntimeError, TypeError, ValueError) as error:
         remedy = "predict each batch of a loader by itself" if place == "x" else "give one tensor for each input"
-        if hasattr(found, "dtype"):
+        if hasattr(values, "dtype"):
             remedy = "encode text, as pandas.get_dummies does, and dates"
         raise TypeError(f"{place}: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
     check_finite(tensor, f"{place}: expected finite inputs", getattr(x, "columns", None))
     return tensor
 
 
-def _held(values: Any) -> bool:
+def _is_array(values: Any) -> bool:
     return torch.is_tensor(values) or hasattr(values, "__array__") or hasattr(values, "toarray")
 
 
@@ -197,9 +197,9 @@ def in_order(data: Data) -> Iterable[Any]:
     """Batches (x, y) of all points: of a DataLoader that draws each point once, in the order of its data set."""
     if isinstance(data, tuple | list) and data:
         first = data[0]
-        if isinstance(first, list) and first and not _held(first[0]):
+        if isinstance(first, list) and first and not _is_array(first[0]):
             raise TypeError("data: expected x as a tensor or an array, found a list: give torch.tensor(x)")
-        if len(data) == 2 and _held(first):
+        if len(data) == 2 and _is_array(first):
             return [tuple(data)]
     if isinstance(data, DataLoader):
         indices = _indices(data)
@@ -281,7 +281,7 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
             raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
         weights = "; weights of points are not supported" if len(batch) > 2 else ""
         raise TypeError(f"data: expected batches (x, y), found {len(batch)} of them{weights}")
-    x, y = inputs(batch[0], "data"), given_targets(batch[1])
+    x, y = inputs(batch[0], "data"), target_values(batch[1])
     several = isinstance(y, list | tuple) or (isinstance(y, Tensor | np.ndarray) and y.ndim > 0)
     if not several or len(y) != len(x):
         found = len(y) if several else type(y).__name__

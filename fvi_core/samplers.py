@@ -114,10 +114,10 @@ class Target:
         gradient = {name: torch.zeros_like(value) for name, value in position.items()}
         with torch.enable_grad():
             for piece in self._pieces(position):
-                made = torch.autograd.grad(
+                slopes = torch.autograd.grad(
                     piece.sum(), list(position.values()), allow_unused=True, materialize_grads=True
                 )
-                gradient = {name: value + each for (name, value), each in zip(gradient.items(), made, strict=True)}
+                gradient = {name: value + each for (name, value), each in zip(gradient.items(), slopes, strict=True)}
                 total = total + piece.detach()
         return total, gradient
 
@@ -192,24 +192,24 @@ class Chains(Stack):
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
-        kept = min(len(member.loss) for member in members) - self.procedure.warmup  # fewer if stopped
-        if trained.parameters is None or kept < convergence.FEWEST:
-            few = f"convergence is not judged: chains of {max(kept, 0)} draws, expected {convergence.FEWEST} or more"
+        draws = min(len(member.loss) for member in members) - self.procedure.warmup  # fewer if stopped
+        if trained.parameters is None or draws < convergence.FEWEST:
+            few = f"convergence is not judged: chains of {max(draws, 0)} draws, expected {convergence.FEWEST} or more"
             return trained if trained.parameters is None else replace(trained, warnings=[*trained.warnings, few])
-        told, warnings = dict(trained.diagnostics), list(trained.warnings)
-        energies = torch.tensor([member.loss[-kept:] for member in members], dtype=torch.float64)
+        diagnostics, warnings = dict(trained.diagnostics), list(trained.warnings)
+        energies = torch.tensor([member.loss[-draws:] for member in members], dtype=torch.float64)
         for name, scalars in (("log_density", [energies]), ("predictions", self._predictions(members, replica))):
             worst = max(map(convergence.r_hat, scalars))
             if worst == math.inf:
                 return ReplicaResult(None, trained.epochs, trained.loss, "no trajectory of the chains was accepted")
-            told[f"r_hat_{name}"] = worst
-            told[f"ess_bulk_{name}"] = min(map(convergence.bulk_ess, scalars))
-            told[f"ess_tail_{name}"] = min(map(convergence.tail_ess, scalars))
+            diagnostics[f"r_hat_{name}"] = worst
+            diagnostics[f"ess_bulk_{name}"] = min(map(convergence.bulk_ess, scalars))
+            diagnostics[f"ess_tail_{name}"] = min(map(convergence.tail_ess, scalars))
             if worst >= CONVERGED:
                 warnings.append(
                     f"not converged: R-hat of {name.replace('_', ' ')} is {worst:.2f}, not below {CONVERGED}"
                 )
-        return replace(trained, diagnostics=told, warnings=warnings)
+        return replace(trained, diagnostics=diagnostics, warnings=warnings)
 
     @torch.no_grad()
     def _predictions(self, members: Sequence[ReplicaResult], replica: int) -> list[Tensor]:

@@ -34,12 +34,12 @@ def restored() -> Iterator[None]:
 
 def _settings() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
     """Return the value of each setting, and the function that sets it."""
-    found: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    settings: dict[str, tuple[Any, Callable[[Any], Any]]] = {
         "errors": (np.geterr(), lambda kinds: np.seterr(**kinds)),
         "folder": (_folder(), os.chdir),
     }
     if torch := sys.modules.get("torch"):
-        found |= {
+        settings |= {
             "dtype": (
                 str(torch.get_default_dtype()).removeprefix("torch."),
                 lambda name: torch.set_default_dtype(getattr(torch, name)),
@@ -53,7 +53,7 @@ def _settings() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
             "products": (torch.get_float32_matmul_precision(), torch.set_float32_matmul_precision),
             "algorithms": (torch.are_deterministic_algorithms_enabled(), torch.use_deterministic_algorithms),
         }
-    return found
+    return settings
 
 
 def _folder() -> str:

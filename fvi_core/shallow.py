@@ -170,6 +170,6 @@ class _Shallow(torch.autograd.Function):
     def backward(ctx, gradient: Tensor):
         x, weight1, bias1, weight2 = ctx.saved_tensors
         gradient = gradient.contiguous()
-        made = [t.new_empty(t.shape) for t in (weight1, bias1, weight2)]
-        ctx.kernels[1](*(t.numpy() for t in (weight1, bias1, weight2, x, gradient, *made)))
-        return None, *made, gradient.sum(-1)
+        gradients = [t.new_empty(t.shape) for t in (weight1, bias1, weight2)]
+        ctx.kernels[1](*(t.numpy() for t in (weight1, bias1, weight2, x, gradient, *gradients)))
+        return None, *gradients, gradient.sum(-1)

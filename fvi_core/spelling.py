@@ -44,8 +44,8 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 def unknown_variables() -> list[str]:
     """Return a sentence for every FVI_ variable of the environment that nothing reads: a misspelt one has no effect."""
-    found = sorted(name for name in os.environ if name.startswith("FVI_") and name not in (*VARIABLES, *SET_HERE))
-    return [f"{name} is set, and nothing reads it; {nearest(name, VARIABLES)}" for name in found]
+    unknown = sorted(name for name in os.environ if name.startswith("FVI_") and name not in (*VARIABLES, *SET_HERE))
+    return [f"{name} is set, and nothing reads it; {nearest(name, VARIABLES)}" for name in unknown]
 
 
 def check_known(place: str, value: object, known: Iterable[str]) -> None:
@@ -82,9 +82,9 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     import difflib  # here, since only errors need it
 
     names = sorted(set(known))
-    asked, lower = str(name).lower(), {each.lower(): each for each in names}
-    found = [lower[each] for each in difflib.get_close_matches(asked, lower, n=3, cutoff=0.5)]
-    return found + [each for each in names if asked and asked in each.lower() and each not in found][:3]
+    unknown, lower = str(name).lower(), {each.lower(): each for each in names}
+    found = [lower[each] for each in difflib.get_close_matches(unknown, lower, n=3, cutoff=0.5)]
+    return found + [each for each in names if unknown and unknown in each.lower() and each not in found][:3]
 
 
 def alike(start: str, known: Iterable[str], most: int = 3) -> list[str]:

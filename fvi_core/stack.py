@@ -78,11 +78,11 @@ class State:
 
     WHOLE: ClassVar[tuple[str, ...]] = ("epoch", "losses", "results")
 
-    def subset(self, kept: Sequence[int]) -> Self:
+    def subset(self, indices: Sequence[int]) -> Self:
         """Return the state of the replicas at these indices alone."""
-        index = torch.tensor(kept, dtype=torch.long, device=self.owner.device)
-        values = {name: subset_of(value, kept, index) for name, value in self._per_replica().items()}
-        return replace(self, **values, active=[self.active[i] for i in kept])
+        index = torch.tensor(indices, dtype=torch.long, device=self.owner.device)
+        values = {name: subset_of(value, indices, index) for name, value in self._per_replica().items()}
+        return replace(self, **values, active=[self.active[i] for i in indices])
 
     def saved(self) -> SavedState:
         """Return the state as tensors, numbers, lists and dicts only; nothing is copied."""
@@ -90,11 +90,11 @@ class State:
 
     def restored(self, saved: SavedState) -> Self:
         """Return this initial state updated from the result of :meth:`saved`, which is copied."""
-        kept = self.subset([self.active.index(r) for r in saved["active"]])
+        start = self.subset([self.active.index(r) for r in saved["active"]])
         device = self.owner.device
-        values = {name: _restored(value, saved[name], device) for name, value in kept._per_replica().items()}
+        values = {name: _restored(value, saved[name], device) for name, value in start._per_replica().items()}
         results = {r: ReplicaResult(**_copied(result, device)) for r, result in saved["results"].items()}
-        return replace(kept, **values, epoch=saved["epoch"], losses=_copied(saved["losses"], device), results=results)
+        return replace(start, **values, epoch=saved["epoch"], losses=_copied(saved["losses"], device), results=results)
 
     def _per_replica(self) -> dict[str, Any]:
         names = (each.name for each in fields(self) if each.name not in ("active", *self.WHOLE))
@@ -236,8 +236,8 @@ class Stack:
     def end(self) -> list[ReplicaResult]:
         """Return results with the current parameters, or the best of early stopping, also for a stopped training."""
         self._finish(list(range(len(self.now.active))))
-        found = [self.now.results[r] for r in sorted(self.now.results)]
-        groups = [found[i : i + self.members] for i in range(0, len(found), self.members)]
+        results = [self.now.results[r] for r in sorted(self.now.results)]
+        groups = [results[i : i + self.members] for i in range(0, len(results), self.members)]
         return [self.judged(self._join(group), group, r) for r, group in enumerate(groups)]
 
     def state(self) -> SavedState:
@@ -262,8 +262,8 @@ class Stack:
         now, count = self.now, loss.shape[0]
         every = [loss.detach(), *(value.detach() for value in now.parameters.values())]
         finite = torch.isfinite(torch.cat([value.reshape(count, -1) for value in every], 1)).all(1)
-        gone = (done | ~finite).tolist()
-        if not any(gone):
+        leaving = (done | ~finite).tolist()
+        if not any(leaving):
             return
         for i, ok in enumerate(finite.tolist()):
             if not ok:
@@ -272,19 +272,19 @@ class Stack:
                 reason = f"the loss or a parameter stopped being finite in {where}"
                 reason = ": ".join(filter(None, (reason, self.explained.get(now.active[i]))))
                 now.results[now.active[i]] = ReplicaResult(None, self.epoch, now.losses[now.active[i]], reason)
-        self._finish([i for i, left in enumerate(gone) if left and finite[i]])
-        self.now = now.subset([i for i, left in enumerate(gone) if not left])
+        self._finish([i for i, left in enumerate(leaving) if left and finite[i]])
+        self.now = now.subset([i for i, left in enumerate(leaving) if not left])
 
     def _finish(self, places: list[int]) -> None:
         if not places:
             return
-        outcome, told, faults = self.outcome(), self.diagnostics(), self.faults()
+        outcome, diagnostics, faults = self.outcome(), self.diagnostics(), self.faults()
         for i in places:
             r = self.now.active[i]
             parameters = {name: value[i : i + 1].detach().clone() for name, value in outcome.items()}
-            diagnostics = {name: value[i].item() for name, value in told.items()}
-            kept = None if i in faults else parameters
-            self.now.results[r] = ReplicaResult(kept, self.epoch, self.now.losses[r], faults.get(i), diagnostics)
+            numbers = {name: value[i].item() for name, value in diagnostics.items()}
+            usable = None if i in faults else parameters
+            self.now.results[r] = ReplicaResult(usable, self.epoch, self.now.losses[r], faults.get(i), numbers)
 
     def _join(self, members: list[ReplicaResult]) -> ReplicaResult:
         """Join independently trained members, with their mean diagnostics; if one failed, the result has failed."""
@@ -294,14 +294,15 @@ class Stack:
             if member.reason:
                 return ReplicaResult(None, member.epochs, member.loss, f"ensemble member {m}: {member.reason}")
         each = [member.parameters for member in members if member.parameters is not None]  # without a reason: all
-        stacked = {name: torch.cat([one[name] for one in each]) for name in each[0]}
+        stacked = {name: torch.cat([parameters[name] for parameters in each]) for name in each[0]}
         family, likelihood, _ = Held.of(stacked)
         likelihood = {name: value.unflatten(0, (-1, self.members)) for name, value in likelihood.items()}
         losses = [sum(values) / len(values) for values in zip(*(m.loss for m in members), strict=False)]
         parameters = Held(self.family.joined(family), self.model.likelihood.joined(likelihood)).flat()
-        told = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in members[0].diagnostics}
+        names = members[0].diagnostics
+        diagnostics = {name: sum(m.diagnostics[name] for m in members) / len(members) for name in names}
         warnings = list(dict.fromkeys(warning for m in members for warning in m.warnings))
-        return ReplicaResult(parameters, max(m.epochs for m in members), losses, None, told, warnings)
+        return ReplicaResult(parameters, max(m.epochs for m in members), losses, None, diagnostics, warnings)
 
 
 def named_streams(*purposes: str) -> dict[str, str]:
@@ -309,9 +310,9 @@ def named_streams(*purposes: str) -> dict[str, str]:
     return {purpose: FUNCTIONS_LABEL if purpose == "functions" else purpose for purpose in purposes}
 
 
-def subset_of(value: Any, kept: Sequence[int], index: Tensor) -> Any:
-    """Cut a value of a state down to the replicas at the indices ``kept``, also given as the tensor ``index``."""
-    return _mapped(value, lambda each: each.subset(kept) if isinstance(each, Streams) else each.detach()[index])
+def subset_of(value: Any, indices: Sequence[int], index: Tensor) -> Any:
+    """Cut a value of a state down to the replicas at these ``indices``, also given as the tensor ``index``."""
+    return _mapped(value, lambda each: each.subset(indices) if isinstance(each, Streams) else each.detach()[index])
 
 
 def _saved(value: Any) -> Any:

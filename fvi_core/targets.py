@@ -71,8 +71,8 @@ class Targets:
         if held.is_floating_point():  # labels too, where some are missing
             check_finite(held.reshape(len(held), -1), "targets: expected finite numbers")
         regression = held.is_floating_point() if likelihood is None else likelihood.has_noise
-        found = 0 if not len(held) else held[:1].numel() if regression else int(held.max()) + 1
-        count = _other_count(found, outputs, likelihood)
+        needed = 0 if not len(held) else held[:1].numel() if regression else int(held.max()) + 1
+        count = _other_count(needed, outputs, likelihood)
         outputs = count or outputs
         if not held.is_floating_point() and not regression:
             if outputs == 1:
@@ -105,23 +105,23 @@ class Targets:
         return cls(False, None, tuple(rows.mean(0).tolist()), tuple(torch.where(std > 0, std, 1.0).tolist()), count)
 
 
-def check_finite(found: Tensor, expected: str, columns: Any = None) -> None:
+def check_finite(values: Tensor, expected: str, columns: Any = None) -> None:
     """Raise ValueError for NaN and infinity, with the first row and its column."""
-    wrong = (~torch.isfinite(found)).nonzero()
+    wrong = (~torch.isfinite(values)).nonzero()
     if len(wrong):
-        row, *rest = wrong[0].tolist()
-        several = len(rest) == 1 and found.shape[1] > 1
-        column = f", column {rest[0] if columns is None else columns[rest[0]]!r}" if several else ""
+        row, *axes = wrong[0].tolist()
+        several = len(axes) == 1 and values.shape[1] > 1
+        column = f", column {axes[0] if columns is None else columns[axes[0]]!r}" if several else ""
         raise ValueError(
-            f"{expected}, found NaN or infinity in {len(wrong[:, 0].unique())} of {len(found)}, the first in row "
+            f"{expected}, found NaN or infinity in {len(wrong[:, 0].unique())} of {len(values)}, the first in row "
             f"{row}{column}; leave these points out or fill them in"
         )
 
 
-def _other_count(found: int, outputs: int, likelihood: Likelihood | None) -> int:
+def _other_count(needed: int, outputs: int, likelihood: Likelihood | None) -> int:
     """Return the number of classes, or of numbers in a target, if the likelihood has other outputs for them, else 0."""
-    other = likelihood is not None and found != outputs and likelihood.outputs(found) == outputs
-    return found if other else 0
+    other = likelihood is not None and needed != outputs and likelihood.outputs(needed) == outputs
+    return needed if other else 0
 
 
 def is_text(y: Any) -> bool:
@@ -143,18 +143,18 @@ def numbers_of(y: Any) -> Tensor:
     """Return targets as a tensor on the CPU without a gradient, whole ones of any type as int64. Raises ValueError for
     others."""
     try:
-        found = torch.as_tensor(y).detach().cpu()
+        values = torch.as_tensor(y).detach().cpu()
     except (RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"targets: expected numbers, or labels of text, found {type(y).__name__} ({error})") from error
-    return found if found.is_floating_point() else found.long()
+    return values if values.is_floating_point() else values.long()
 
 
 def _tensor(y: Any, classes: list[str] | None) -> Tensor:
     if classes is not None:
         numbers = {name: number for number, name in enumerate(classes)}
-        given = [str(each) for each in y]
-        unknown = sorted(set(given) - numbers.keys())
+        labels = [str(each) for each in y]
+        unknown = sorted(set(labels) - numbers.keys())
         if unknown:
             raise ValueError(f"labels: expected {', '.join(classes)}, found {', '.join(unknown[:5])}")
-        return torch.tensor([numbers[each] for each in given])
+        return torch.tensor([numbers[each] for each in labels])
     return numbers_of(y)

@@ -162,12 +162,12 @@ class Trainer(Stack):
         )
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
-        told, weight = list(trained.warnings), self.model.weight
+        warnings, weight = list(trained.warnings), self.model.weight
         if self.precision != self.training.precision:
-            told.append(precision.instead(self.training_data.x.device.type))
+            warnings.append(precision.instead(self.training_data.x.device.type))
         if weight.alpha and self.training.samples == 1 and not self.model.closed_form:
-            told.append(f"weight: alpha {weight.alpha} has no effect with one draw in training (samples 1)")
-        return replace(trained, warnings=told)
+            warnings.append(f"weight: alpha {weight.alpha} has no effect with one draw in training (samples 1)")
+        return replace(trained, warnings=warnings)
 
     def outcome(self) -> Parameters:
         if not self.training.early_stopping:
@@ -234,27 +234,27 @@ class Trainer(Stack):
             x = training_data.scale(x if self.augment is None else self.augment(x, now.streams["augment"]))
             family, likelihood, _ = Held.of(now.parameters)
             source = ContextSource(x, low, high, training_data.pools, training_data.scale)
-            seen: Parameters = {}
+            statistics: Parameters = {}
             with watched() as tried:
                 samples, progress = self.training.samples, self.progress
                 loss = self.model.loss(
-                    family, likelihood, now.prior, x, y, n, samples, source, now.streams, seen, progress
+                    family, likelihood, now.prior, x, y, n, samples, source, now.streams, statistics, progress
                 )
             self._note_cause(loss, tried)
             del tried  # frees its matrices before the gradients are computed
             each = torch.ones_like(loss) if len(loss) > 1 else None  # None, for one number, is faster
-            made = torch.autograd.grad(loss, tensors, each, allow_unused=True, materialize_grads=True)
+            raw = torch.autograd.grad(loss, tensors, each, allow_unused=True, materialize_grads=True)
             # Some come as transposed views; laid out as their parameters they make the elementwise updates twice as
             # fast.
-            gradients = [gradient.contiguous() for gradient in made]
+            gradients = [gradient.contiguous() for gradient in raw]
             if self.training.clip is not None:
                 gradients = [g.clamp(-self.training.clip, self.training.clip) for g in gradients]
             if rate is None:
                 self.optimiser.step(tensors, gradients, now.optimiser, now.schedule.lr.to(x.dtype))
             else:
                 self.optimiser.update(tensors, gradients, now.optimiser, rate.to(x.dtype), *factors.unbind())
-            if seen:
-                self._hold(self.model.network.track(now.parameters, seen))
+            if statistics:
+                self._hold(self.model.network.track(now.parameters, statistics))
                 family = Held.of(now.parameters).family
             self._hold(self.model.family.after_step(self.model.network, family, x, y))
             return loss.detach()
@@ -324,10 +324,10 @@ class Trainer(Stack):
 
     def _validation_loss(self, place: int, x: Tensor, y: Tensor) -> Tensor:
         """Return the validation loss ``[1]`` of one replica at x, y; every call uses the same random numbers."""
-        one = slice(place, place + 1)
-        family, likelihood, _ = Held.of({name: value[one] for name, value in self.now.parameters.items()})
-        prior = {name: value[one] for name, value in self.now.prior.items()}
-        low, high = (take(box, self.now.owner[one]) for box in (self.training_data.low, self.training_data.high))
+        replica = slice(place, place + 1)
+        family, likelihood, _ = Held.of({name: value[replica] for name, value in self.now.parameters.items()})
+        prior = {name: value[replica] for name, value in self.now.prior.items()}
+        low, high = (take(box, self.now.owner[replica]) for box in (self.training_data.low, self.training_data.high))
         x, y = x.unsqueeze(0), y.unsqueeze(0)
         size = VALIDATION_IMAGES if x.dim() > 3 else x.shape[1]
         loss: Any = 0  # a tensor from the first piece on

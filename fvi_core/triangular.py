@@ -40,8 +40,8 @@ class Factorisation:
         )
         rounding = float(variances.sum()) * torch.finfo(matrix.dtype).eps
         exceeded = f", while rounding its entries makes errors of up to {rounding:.1g}" if added < rounding else ""
-        told = f"{named} with variances up to {float(variances.max()):.3g}, is not positive definite with {added:.3g}"
-        return "; ".join(filter(None, (f"{told} added to its diagonal{exceeded}", self.advice)))
+        fault = f"{named} with variances up to {float(variances.max()):.3g}, is not positive definite with {added:.3g}"
+        return "; ".join(filter(None, (f"{fault} added to its diagonal{exceeded}", self.advice)))
 
 
 _tried: ContextVar[list[Factorisation] | None] = ContextVar("factorisations", default=None)

@@ -100,9 +100,9 @@ class NaturalGradient(Trainer):
         begun = super().begin(state)
         zeros = {name: torch.zeros_like(begun.parameters[MEAN + name]) for name in self.model.network.shapes}
         still = {name: value.clone() for name, value in zeros.items()}
-        made = NaturalState(**vars(begun), curvature=zeros, velocity=still)
-        made.parameters.update({LOG_VAR + name: self._log_variance(name, value) for name, value in zeros.items()})
-        return made
+        natural = NaturalState(**vars(begun), curvature=zeros, velocity=still)
+        natural.parameters.update({LOG_VAR + name: self._log_variance(name, value) for name, value in zeros.items()})
+        return natural
 
     def _stepper(self) -> Callable[[Batch], Tensor]:
         now, data, network = self.now, self.training_data, self.model.network
@@ -114,21 +114,21 @@ class NaturalGradient(Trainer):
             family, likelihood, _ = Held.of(now.parameters)
             drawn = self.model.family.weights(network, family, self.options.samples, now.streams["functions"])
             divergence = self._divergence(family, x)
-            seen: list[Parameters] = []
-            found = [
+            recorded: list[Parameters] = []
+            results = [
                 self._replica(
                     {name: drawn[name][r] for name in network.shapes},
                     {name: value[r : r + 1] for name, value in likelihood.items()},
                     x[r],
                     y[r],
-                    seen,
+                    recorded,
                 )
                 for r in range(len(x))
             ]
-            losses, gradients, squares = zip(*found, strict=True)
+            losses, gradients, squares = zip(*results, strict=True)
             for name in network.shapes:
                 self._move(name, *(torch.stack([each[name] for each in some]) for some in (gradients, squares)))
-            statistics = {k: torch.cat([each[k] for each in seen]) for k in seen[0]}
+            statistics = {k: torch.cat([each[k] for each in recorded]) for k in recorded[0]}
             samples = self.options.samples
             statistics = {k: v.unflatten(0, (-1, samples)).flatten(1, 2) for k, v in statistics.items()}
             self._hold(network.track(now.parameters, statistics))
@@ -137,16 +137,16 @@ class NaturalGradient(Trainer):
         return step
 
     def _replica(
-        self, drawn: Parameters, likelihood: Parameters, x: Tensor, y: Tensor, seen: list[Parameters]
+        self, drawn: Parameters, likelihood: Parameters, x: Tensor, y: Tensor, recorded: list[Parameters]
     ) -> tuple[Tensor, Parameters, Parameters]:
         """Return one replica's negative mean log-likelihood, its gradient and the examples' mean squared gradients,
-        each averaged over the networks ``drawn [S, *shape]``; ``seen`` gains each network's batch statistics.
+        each averaged over the networks ``drawn [S, *shape]``; ``recorded`` gains each network's batch statistics.
         """
         count, totals = self.options.samples, (dict[str, Tensor](), dict[str, Tensor]())
         loss = x.new_zeros(())
         for s in range(count):
-            met: Parameters = {}
-            network = self.model.network.recording(met)
+            statistics: Parameters = {}
+            network = self.model.network.recording(statistics)
             value, gradients = example_gradients(
                 self.model, network, {k: v[s] for k, v in drawn.items()}, likelihood, x, y
             )
@@ -154,7 +154,7 @@ class NaturalGradient(Trainer):
             for name, gradient in gradients.items():
                 for total, piece in zip(totals, means(network, name, gradient), strict=True):
                     total[name] = total.get(name, 0) + piece.to(x.dtype) / count
-            seen.append(met)
+            recorded.append(statistics)
         return loss, *totals
 
     def _move(self, name: str, gradient: Tensor, squares: Tensor) -> None:

@@ -18,7 +18,7 @@ from datasets import Split
 from fvi_core import interface
 from fvi_core.data import Scale, TrainingData
 from fvi_core.methods import catalogue
-from fvi_core.networks import Parameters, made
+from fvi_core.networks import Parameters, build_network
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import LIKELIHOODS
@@ -80,7 +80,7 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
     if likelihood.has_noise != (split.task == "regression"):
         use = "regression" if likelihood.has_noise else "classification"
         raise ValueError(f"likelihood {likelihood.name!r} is for {use}, data set {split.name} for {split.task}")
-    network = made(parts["network"], split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
+    network = build_network(parts["network"], split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     return interface.build(network, parts, parts["training"])
 
 

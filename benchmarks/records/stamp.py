@@ -62,7 +62,7 @@ def _sum(digest: str, text: str) -> str:
 
 def plugged() -> bool:
     """Return whether there are plug-ins, whose dependencies nobody knows."""
-    return any(True for _ in plugins.found())
+    return any(True for _ in plugins.find())
 
 
 ROOMS = ("fvi_core", "datasets", "benchmarks")

@@ -205,10 +205,10 @@ def _network(config: RunConfig) -> Network | None:
 @cache
 def _built(network: str, shape: tuple[int, ...], outputs: int) -> Network | None:
     load_parts()  # imports torch, which most commands do without
-    from fvi_core.networks import made
+    from fvi_core.networks import build_network
 
     try:
-        built = made(json.loads(network), shape, outputs)
+        built = build_network(json.loads(network), shape, outputs)
         return built if built.multiplications else None  # counted by a pass, which fails for other inputs
     except Exception:  # a plug-in's network raises anything, PyTorch RuntimeError; its run reports it
         return None

@@ -55,13 +55,15 @@ class LinearisedKL(Divergence):
 
     def _one_set(self, step: Step, x: Tensor) -> Tensor:
         mean_q, cov_q = self.moments(step, x)
-        made = step.prior.following(step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0])
-        mean_p, cov_p = step.prior.moments(step.network, made, x, self.compared)
-        for what, found, like in (("mean", mean_p, mean_q), (f"{self.compared} covariance", cov_p, cov_q)):
-            if found.shape[2:] != like.shape[2:]:  # a variance in place of a covariance would be broadcast
+        constants = step.prior.following(
+            step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0]
+        )
+        mean_p, cov_p = step.prior.moments(step.network, constants, x, self.compared)
+        for what, moment, like in (("mean", mean_p, mean_q), (f"{self.compared} covariance", cov_p, cov_q)):
+            if moment.shape[2:] != like.shape[2:]:  # a variance in place of a covariance would be broadcast
                 expected = ", ".join(["R, Q or 1", *map(str, like.shape[2:])])
                 raise ValueError(
-                    f"prior {step.prior.name!r}: moments: expected a {what} [{expected}], found {list(found.shape)}"
+                    f"prior {step.prior.name!r}: moments: expected a {what} [{expected}], found {list(moment.shape)}"
                 )
         return self.kl(mean_q, cov_q, mean_p.to(mean_q.dtype), cov_p).sum(-1)
 
@@ -164,8 +166,8 @@ class GaussianWasserstein(Divergence):
         x, s = step.x, step.sample_context()
         process = step.family.process(step.parameters)
         # A family with a process has marginals.
-        found = step.marginals or step.family.marginals(step.network, step.parameters, x)
-        mean, variance = cast(tuple[Tensor, Tensor], found)
+        marginals = step.marginals or step.family.marginals(step.network, step.parameters, x)
+        mean, variance = cast(tuple[Tensor, Tensor], marginals)
         prior = process.prior_variance(x).mean(1) * mean.shape[-1]
         shared = root_trace(process.covariance(s, x), process.prior_covariance(s, x))
         squares = (mean - self.prior_mean).square().mean(1).sum(-1)
@@ -198,7 +200,7 @@ def _root_trace(r: Tensor, k: Tensor) -> Tensor:
     if not (torch.isfinite(r).all() and torch.isfinite(k).all()):  # LAPACK raises, for all replicas of a stack
         return r.sum() * torch.nan
     u, d, v = torch.linalg.svd(k, full_matrices=False)
-    kept = d >= TINY * d[0]  # others are rounding
-    roots = d[kept].sqrt()
-    values = torch.linalg.eigvals((u[:, kept] * roots).mT @ r @ (v.mT[:, kept] * roots)).real
+    large = d >= TINY * d[0]  # others are rounding
+    roots = d[large].sqrt()
+    values = torch.linalg.eigvals((u[:, large] * roots).mT @ r @ (v.mT[:, large] * roots)).real
     return values[values > TINY**2 * values.max()].sqrt().sum()

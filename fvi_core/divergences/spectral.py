@@ -100,8 +100,10 @@ class SpectralKL(Divergence):
 
     def _cross_entropy(self, step: Step, x: Tensor, f: Tensor) -> Tensor:
         """``-mean_s log p(f_s)``, ``[R]``, of values ``[R, S, K, Q]`` with independent outputs."""
-        made = step.prior.following(step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0])
-        mean, covariance = step.prior.moments(step.network, made, x, "full")
+        prior_constants = step.prior.following(
+            step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0]
+        )
+        mean, covariance = step.prior.moments(step.network, prior_constants, x, "full")
         named = "the prior's covariance at the context points"
         factor = cholesky(covariance.double(), self.noise**2, named, "more noise may help")  # [R, 1 or Q, K, K]
         gap = f.permute(0, 3, 2, 1) - mean.double().unsqueeze(-1)  # [R, Q, K, S]
@@ -123,8 +125,8 @@ def median_gaps(x: Tensor) -> Tensor:
     if numba is not None and x.device.type == "cpu":
         return torch.from_numpy(_of_rows(ordered.flatten(0, 1).numpy(), place)).view(ordered.shape[:2])
     gaps = torch.cat([ordered[..., lag:] - ordered[..., :-lag] for lag in range(1, s)], -1)
-    found = gaps.kthvalue(place + 1, -1).values
-    return torch.where((ordered[..., -1] - ordered[..., 0]).isfinite(), found, torch.nan)
+    median = gaps.kthvalue(place + 1, -1).values
+    return torch.where((ordered[..., -1] - ordered[..., 0]).isfinite(), median, torch.nan)
 
 
 if numba is not None:
@@ -147,12 +149,12 @@ if numba is not None:
         The range of the gap is halved until few gaps are left in it; only these are stored and sorted.
         """
         samples = rows.shape[1]
-        found, left = np.empty(len(rows), rows.dtype), np.empty(samples * (samples - 1) // 2, rows.dtype)
+        medians, left = np.empty(len(rows), rows.dtype), np.empty(samples * (samples - 1) // 2, rows.dtype)
         for r in range(len(rows)):
             row = rows[r]
             low, high, below = -1.0, row[-1] - row[0], 0
             if not np.isfinite(high):
-                found[r] = np.nan
+                medians[r] = np.nan
                 continue
             inside = len(left)
             for _ in range(HALVINGS):
@@ -175,5 +177,5 @@ if numba is not None:
                         break
                     left[size] = gap
                     size += 1
-            found[r] = np.sort(left[:size])[place - below]
-        return found
+            medians[r] = np.sort(left[:size])[place - below]
+        return medians

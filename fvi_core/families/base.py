@@ -201,10 +201,10 @@ class FitData:
 
     def of_replica(self, r: int) -> FitData:
         """Return the inputs of a fit to replica r alone; its tensors keep the axis of replicas."""
-        one = slice(r, r + 1)
-        validation = None if self.validation is None else (self.validation[0][one], self.validation[1][one])
+        replica = slice(r, r + 1)
+        validation = None if self.validation is None else (self.validation[0][replica], self.validation[1][replica])
         return replace(
-            self, held=self.held[one], y=self.y[one], streams=self.streams.subset([r]), validation=validation
+            self, held=self.held[replica], y=self.y[replica], streams=self.streams.subset([r]), validation=validation
         )
 
     @property

@@ -34,8 +34,8 @@ class ExactGP(Family):
     kernel: PartSpec = nested(KERNELS, {"name": "rbf", "ard": False})
 
     def init(self, network: Network, streams: Streams) -> Parameters:
-        made = KERNELS.build(self.kernel).init(len(streams), network.n_features)
-        return {name: value.to(streams.device) for name, value in made.items()}
+        hyper = KERNELS.build(self.kernel).init(len(streams), network.n_features)
+        return {name: value.to(streams.device) for name, value in hyper.items()}
 
     def log_evidence(self, held: Held, likelihood: Likelihood, x: Tensor, y: Tensor) -> Tensor:
         variance, kernel = noise_variance(self, likelihood, held.likelihood), KERNELS.build(self.kernel)

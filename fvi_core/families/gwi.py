@@ -69,11 +69,11 @@ class GWI(Inducing):
         )
         noise = noise[:, None, None] if variances is None else rows(variances, other).mT  # [R, 1 or Q, 1 or M]
         cross = kernel(hyper, z, further).unsqueeze(1)
-        seen = torch.matmul(cross / noise.unsqueeze(-2), cross.mT)
-        identity = torch.eye(z.shape[1], dtype=seen.dtype, device=seen.device)
+        information = torch.matmul(cross / noise.unsqueeze(-2), cross.mT)
+        identity = torch.eye(z.shape[1], dtype=information.dtype, device=information.device)
         gram = (kernel(hyper, z, z) + self.jitter * identity).unsqueeze(1)
-        factor = inverse_factor(gram + seen)
-        if factor.isnan().any():  # targets almost without noise: rounding of ``seen`` exceeds the jitter
+        factor = inverse_factor(gram + information)
+        if factor.isnan().any():  # targets almost without noise: rounding of ``information`` exceeds the jitter
             precise = inverse_factor_of_sum(cholesky(gram), cross / noise.sqrt().unsqueeze(-2))
             factor = torch.where(factor.isnan(), precise, factor)
         dtype = parameters[FACTOR].dtype
@@ -81,9 +81,9 @@ class GWI(Inducing):
         return parameters | _constants(hyper | {INPUTS: z.to(dtype)}) | start
 
     def process(self, parameters: Parameters) -> InducedProcess:
-        held = {k.removeprefix(CONSTANT): v for k, v in parameters.items() if k.startswith(CONSTANT)}
-        hyper = {k: v for k, v in held.items() if k != INPUTS}
-        points = InducingPoints(KERNELS.build(self.kernel), hyper, held[INPUTS], self.jitter)
+        constants = {k.removeprefix(CONSTANT): v for k, v in parameters.items() if k.startswith(CONSTANT)}
+        hyper = {k: v for k, v in constants.items() if k != INPUTS}
+        points = InducingPoints(KERNELS.build(self.kernel), hyper, constants[INPUTS], self.jitter)
         factor = parameters[FACTOR].double().tril()
         root = points.factor.mT.unsqueeze(1).expand_as(factor)  # whitened root; k_xZ is a^T times it
         whitened = product(root.flatten(0, 1), factor.flatten(0, 1)).unflatten(0, factor.shape[:2])

@@ -86,8 +86,8 @@ class Rank1(Family):
         parameters, scaled = network.init(streams), self.scaled(network)
         plain = [layer for layer in random_layers(network, self.layers) if isinstance(layer, Opaque) and layer.plain]
         if plain or not scaled:
-            found = f"; {plain[0].described} could have none" if plain else ""
-            raise NotSupported(f"family {self.name!r} needs linear and convolutional layers with factors{found}")
+            hint = f"; {plain[0].described} could have none" if plain else ""
+            raise NotSupported(f"family {self.name!r} needs linear and convolutional layers with factors{hint}")
         for layer in scaled:
             for side in SIDES:
                 shape = (len(streams), self.size, getattr(layer, side))

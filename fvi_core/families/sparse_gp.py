@@ -84,8 +84,8 @@ class InducedProcess:
     def covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         a1, a2 = self.points.project(x1), self.points.project(x2)
         left = self.prior_covariance(x1, x2) - product(a1.mT, a2)
-        found = product(self._spread(a1).flatten(0, 1).mT, self._spread(a2).flatten(0, 1))
-        return left.unsqueeze(1) + found.unflatten(0, self.mean.shape[:2])
+        spread = product(self._spread(a1).flatten(0, 1).mT, self._spread(a2).flatten(0, 1))
+        return left.unsqueeze(1) + spread.unflatten(0, self.mean.shape[:2])
 
     def prior_covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         return self.points.kernel(self.points.params, x1, x2)

@@ -39,15 +39,15 @@ class SWAG(Point):
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         parameters = super().init(network, streams)
-        kept = {COUNT: torch.zeros(len(streams), dtype=streams.dtype, device=streams.device)}
+        moments = {COUNT: torch.zeros(len(streams), dtype=streams.dtype, device=streams.device)}
         for name in network.shapes:
             value = parameters[name]
-            kept |= {
+            moments |= {
                 MEAN + name: torch.zeros_like(value),
                 SQUARE + name: torch.zeros_like(value),
                 DEVIATION + name: value.new_zeros(len(value), self.rank, *value.shape[1:]),
             }
-        return parameters | kept
+        return parameters | moments
 
     @torch.no_grad()
     def after_epoch(self, network: Network, parameters: Parameters, epoch: int, epochs: int) -> Parameters:
@@ -93,5 +93,5 @@ class SWAG(Point):
         if POINTS not in parameters:  # during training: the iterates' own statistics
             return drawn | buffers_of({name: parameters[name] for name in network.buffers})
         x = parameters[POINTS]
-        seen = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
-        return drawn | {name: torch.cat([one[name] for one in seen], dim=1) for name in network.buffers}
+        statistics = [network.statistics({k: v[:, s : s + 1] for k, v in drawn.items()}, x) for s in range(samples)]
+        return drawn | {name: torch.cat([each[name] for each in statistics], dim=1) for name in network.buffers}

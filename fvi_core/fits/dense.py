@@ -144,10 +144,10 @@ class Subnetwork(Dense):
 
 def _columns(network: Network, index: Tensor) -> dict[str, Tensor]:
     """Map indices among all weights to indices within each parameter; parameters without any are left out."""
-    found, start = {}, 0
+    columns, start = {}, 0
     for name, size in network.sizes.items():
         inside = index[(index >= start) & (index < start + size)] - start
         if len(inside):
-            found[name] = inside
+            columns[name] = inside
         start += size
-    return found
+    return columns

@@ -47,7 +47,7 @@ class Factored(Posterior):
         return max((network.sizes[name] for layer in whole for name in layer.shapes), default=1)
 
     def curvature(self, around: Around) -> Tensors:
-        network, found = around.network, Sums()
+        network, sums = around.network, Sums()
         factored = weights(network) if self.kronecker else {}
         biases = {name for layer in factored.values() for name in layer.shapes} - set(factored)
         for recorded, directions in around.passes(self.numbers(network)):
@@ -55,21 +55,21 @@ class Factored(Posterior):
                 for name, gradient in recorded.gradients(direction).items():
                     if name in factored:
                         if place == 0:
-                            found.add(LEFT + name, _gram(cast(Tensor, gradient.left)) / gradient.right.shape[-1])
-                        found.add(RIGHT + name, _gram(gradient.right))
+                            sums.add(LEFT + name, _gram(cast(Tensor, gradient.left)) / gradient.right.shape[-1])
+                        sums.add(RIGHT + name, _gram(gradient.right))
                     elif name not in biases:
                         squares = gradient.squares()
                         shape = squares.shape if gradient.left is not None else network.shapes[name]
-                        found.add(CURVATURE + name, squares.view(shape))
-        require_finite(found)
-        costs = [float(len(found[LEFT + name])) ** 3 + len(found[RIGHT + name]) ** 3 for name in factored]
+                        sums.add(CURVATURE + name, squares.view(shape))
+        require_finite(sums)
+        costs = [float(len(sums[LEFT + name])) ** 3 + len(sums[RIGHT + name]) ** 3 for name in factored]
         for name, layer in counted("decomposing factors of layer", factored.items(), costs):
-            left, found[LEFT + name] = _eigen(found[LEFT + name] / around.fitting.n_train)
-            right, found[RIGHT + name] = _eigen(found[RIGHT + name])
-            found[CURVATURE + name] = torch.outer(left, right)
+            left, sums[LEFT + name] = _eigen(sums[LEFT + name] / around.fitting.n_train)
+            right, sums[RIGHT + name] = _eigen(sums[RIGHT + name])
+            sums[CURVATURE + name] = torch.outer(left, right)
             for bias in set(layer.shapes) - {name}:
-                found[CURVATURE + bias] = right
-        return dict(found)
+                sums[CURVATURE + bias] = right
+        return dict(sums)
 
     def eigenvalues(self, curvature: Tensors) -> Tensor:
         return torch.cat([value.flatten() for name, value in curvature.items() if name.startswith(CURVATURE)])
@@ -78,11 +78,11 @@ class Factored(Posterior):
         return flat
 
     def fitted(self, curvature: Tensors, precision: float) -> Tensors:
-        found = {
+        renamed = {
             PRECISION + name.removeprefix(CURVATURE) if name.startswith(CURVATURE) else name: value
             for name, value in curvature.items()
         }
-        return {name: value + precision if name.startswith(PRECISION) else value for name, value in found.items()}
+        return {name: value + precision if name.startswith(PRECISION) else value for name, value in renamed.items()}
 
     def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
         drawn, layers = network.unflatten(streams.normal(samples, network.n_parameters)[0].double()), weights(network)

@@ -177,8 +177,8 @@ class GaussianFit(Fit):
             return lambda x: self._moderated(network, parameters, own, x)
         if self.predictive == "weights" or self.posterior.head:
             return DrawnNetworks(network, self.weights(network, parameters, own, samples, streams))
-        kept = {name: parameters[name].unsqueeze(1) for name in network.buffers}
-        return linearised(network, parameters, self._steps(network, parameters, own, samples, streams), kept)
+        buffers = {name: parameters[name].unsqueeze(1) for name in network.buffers}
+        return linearised(network, parameters, self._steps(network, parameters, own, samples, streams), buffers)
 
     def weights(
         self, network: Network, parameters: Parameters, own: Parameters, samples: int, streams: Streams
@@ -205,8 +205,8 @@ class GaussianFit(Fit):
 
     def _moments(self, network: Network, parameters: Parameters, own: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance ``[R, N, Q]`` of the linearised network, in float64."""
-        found = [self._moments_of_one(network, _of(parameters, r), _of(own, r), x[r]) for r in range(len(x))]
-        mean, variance = (torch.stack(each) for each in zip(*found, strict=True))
+        moments = [self._moments_of_one(network, _of(parameters, r), _of(own, r), x[r]) for r in range(len(x))]
+        mean, variance = (torch.stack(each) for each in zip(*moments, strict=True))
         return mean, variance
 
     def _moments_of_one(
@@ -271,9 +271,9 @@ def _of_last_layer(curvature: Tensors, family: Parameters, fitting: FitData) -> 
     """Return the last layer as a network of its own on the features of the validation subset, which no precision
     changes; its weights' curvature; and its trained weights."""
     network, device = fitting.network, fitting.held.device
-    kept = {name: family[name].unsqueeze(1) for name in (*network.shapes, *network.buffers)}
+    weights = {name: family[name].unsqueeze(1) for name in (*network.shapes, *network.buffers)}
     pairs = fitting.batches(rows_at_once(network, 1, device), validation=True)
-    features, targets = zip(*((network.features(kept, x).squeeze(1), y) for x, y in pairs))
+    features, targets = zip(*((network.features(weights, x).squeeze(1), y) for x, y in pairs))
     head = Network([network.head], (network.head.inputs,)).in_precision("bfloat16" if network.reduced else "float32")
     validation = torch.cat(features, 1), torch.cat(targets, 1)
     own = {name: family[name] for name in head.shapes}

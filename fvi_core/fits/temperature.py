@@ -54,8 +54,8 @@ class Temperature(Fit):
             scaled = f / log_temperature.exp().view(-1, 1, 1, 1)
             log = fitting.likelihood.log_prob(likelihood, scaled, y).logsumexp(1).mean(1)
             if log.isnan().any():
-                told = f"the likelihood of its {f.shape[2]} points is NaN, as logits are not finite there"
-                raise FitFailed(f"fit 'temperature': {told}: scale the inputs as in training, or use dtype 'float64'")
+                fault = f"the likelihood of its {f.shape[2]} points is NaN, as logits are not finite there"
+                raise FitFailed(f"fit 'temperature': {fault}: scale the inputs as in training, or use dtype 'float64'")
             return math.log(f.shape[1]) - log
 
         end = f.new_full((len(f),), math.log(self.most))

@@ -13,7 +13,7 @@ from fvi_core.networks.layers import (
     PlacesLayer,
 )
 from fvi_core.networks.module import ModuleNetwork
-from fvi_core.networks.network import HEAD, Network, Tape, made
+from fvi_core.networks.network import HEAD, Network, Tape, build_network
 from fvi_core.networks.opaque import Opaque, UnfitModule
 
 __all__ = [
@@ -32,5 +32,5 @@ __all__ = [
     "PlacesLayer",
     "Tape",
     "UnfitModule",
-    "made",
+    "build_network",
 ]

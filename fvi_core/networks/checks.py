@@ -52,7 +52,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     """
     if len(example) < 2:
         raise UnfitModule(f"expected two or more inputs as an example, found {len(example)}")
-    made: dict[str, Tensor] = {}
+    outputs: dict[str, Tensor] = {}
     ranks: dict[str, int] = {}
     sizes = [example.numel()]
 
@@ -62,7 +62,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
             sizes.extend(v.numel() for v in tensors)
             ranks.setdefault(name, args[0].dim() if args and isinstance(args[0], Tensor) else 0)
             if isinstance(each, nn.Linear):
-                made[name] = out
+                outputs[name] = out
 
         return see
 
@@ -84,22 +84,22 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
     if not isinstance(out, Tensor) or out.dim() != 2 or len(out) != len(example):
         found = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise UnfitModule(f"expected outputs [N, Q] in one tensor for {len(example)} inputs, found {found}")
-    name = head if head is not None else next((name for name, z in made.items() if z is out), None)
+    name = head if head is not None else next((name for name, z in outputs.items() if z is out), None)
     if name is None:
         raise UnfitModule(
             "no nn.Linear gives the module's output: leave softmax to the likelihood, or name the last layer as head; "
-            f"its linear layers: {', '.join(map(repr, made)) or 'none, so end it with one'}"
+            f"its linear layers: {', '.join(map(repr, outputs)) or 'none, so end it with one'}"
         )
     last = dict(module.named_modules()).get(name)
     if last is None:
-        raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, made)}")
+        raise UnfitModule(f"head {name!r} is no submodule; {nearest(name, outputs)}")
     if not name or type(last) is not nn.Linear or last.bias is None:
         hint = "" if name else "; wrap it: nn.Sequential(module)"
         raise UnfitModule(f"head {name!r}: expected an nn.Linear with a bias inside a module, found {last}{hint}")
-    if head is not None and (name not in made or not torch.equal(made[name].reshape(-1), out.reshape(-1))):
+    if head is not None and (name not in outputs or not torch.equal(outputs[name].reshape(-1), out.reshape(-1))):
         raise UnfitModule(
             f"head {name!r}: its output is not the module's; leave softmax and the like to the likelihood, or name the "
-            f"last layer; linear layers: {', '.join(map(repr, made))}"
+            f"last layer; linear layers: {', '.join(map(repr, outputs))}"
         )
     named = module.named_parameters(remove_duplicate=False)
     if tied := [own for own, value in named if value is last.weight and own != f"{name}.weight"]:
@@ -114,8 +114,8 @@ def refuse_state(module: nn.Module, example: Tensor) -> None:
     """Raise UnfitModule unless a module's values are a function of each input alone."""
     trial = copy.deepcopy(module)
     before = {name: value.clone() for name, value in trial.named_buffers()}
-    first = trial(given := example.clone())
-    if not torch.equal(given, example):
+    first = trial(copied := example.clone())
+    if not torch.equal(copied, example):
         raise UnfitModule("forward() writes into its input: let it change a copy (x - 1 in place of x -= 1)")
     second, fewer = trial(example), trial(example[:-1])
     moved = [name for name, value in trial.named_buffers() if not torch.equal(value, before[name])]
@@ -144,18 +144,18 @@ def refuse_pursuit(module: nn.Module, example: Tensor) -> None:
         for each in trial.parameters():
             if each.requires_grad:
                 each.add_(torch.randn_like(each) * each.abs().mean())
-        kept = {name: value.clone() for name, value in trial.named_buffers()}
+        before = {name: value.clone() for name, value in trial.named_buffers()}
         try:
             for _ in range(PASSES):
                 trial(example)
         except Exception:  # a forward() that fails in training mode is not used there
             return
-    moved = [name for name, value in trial.named_buffers() if not torch.equal(value, kept[name])]
+    moved = [name for name, value in trial.named_buffers() if not torch.equal(value, before[name])]
     if not moved:
         return
     after = trial.eval()(example)
     for name, value in trial.named_buffers():
-        value.copy_(kept[name])
+        value.copy_(before[name])
     if not torch.allclose(after, trial(example), rtol=1e-3, atol=1e-4):
         raise UnfitModule(
             f"forward() moves buffers {', '.join(moved)} in training, which follow the weights (spectral "

@@ -207,8 +207,8 @@ class BatchNorm(ParametricLayer):
     """``z = scale (a - mean) / sqrt(var + eps) + shift`` for each channel (Ioffe and Szegedy 2015).
 
     Mean and variance are the running ones where the parameters hold them (``buffers``), as in prediction; else the
-    batch's, over inputs and pixels, per replica and sample, as in training. ``seen``, if given, is then filled with the
-    mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
+    batch's, over inputs and pixels, per replica and sample, as in training. ``statistics``, if given, is then filled
+    with the mean and the unbiased variance ``[R, S, channels]`` of the first pass. ``start``: the initial scale.
     """
 
     name: str
@@ -238,7 +238,7 @@ class BatchNorm(ParametricLayer):
         self,
         parameters: Parameters,
         a: Tensor,
-        seen: Parameters | None = None,
+        statistics: Parameters | None = None,
         after: After | None = None,
         batch_norm: Callable[..., Tensor] = F.batch_norm,
     ) -> Tensor:
@@ -258,9 +258,9 @@ class BatchNorm(ParametricLayer):
         mean, var = (scale.new_zeros(*lead, self.outputs) for _ in range(2))
         own = zip(images_apart(a, lead), *(apart(each, lead) for each in (mean, var, scale, shift)), strict=True)
         planes = [batch_norm(x, m, v, w, b, True, 1.0, self.eps) for x, m, v, w, b in own]
-        if seen is not None:
+        if statistics is not None:
             for name, value in zip(self.buffers, (mean, var), strict=True):
-                seen.setdefault(name, value)
+                statistics.setdefault(name, value)
         return join(planes if after is None else [after(x) for x in planes], lead)
 
     def normalised(self, parameters: Parameters, a: Tensor) -> Tensor:

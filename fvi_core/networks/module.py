@@ -50,9 +50,9 @@ class ModuleNetwork(Network):
     """
 
     def __init__(self, module: nn.Module | Make, example: Tensor, head: str | None = None, way: str | None = None):
-        self.given = module if isinstance(module, nn.Module) else None
+        self.original = module if isinstance(module, nn.Module) else None
         self.make: Make = (lambda: _anew(module)) if isinstance(module, nn.Module) else module
-        self.module = checks.copied(self.make() if self.given is None else self.given).cpu().eval()
+        self.module = checks.copied(self.make() if self.original is None else self.original).cpu().eval()
         checks.refuse_kind(self.module)
         self.example = example = example[:3].detach().cpu().clone()
         self.tokens = None if example.is_floating_point() else example.dtype
@@ -89,10 +89,10 @@ class ModuleNetwork(Network):
         assert isinstance(last, nn.Linear)
         body = copy.deepcopy(self.module)
         if way == "translated":
-            found = chain(body, self.head_name, example)
-            if found is None:
+            translation = chain(body, self.head_name, example)
+            if translation is None:
                 raise UnfitModule("it is no sequence of known layers alone")
-            layers, where = found
+            layers, where = translation
         else:
             layers, where = self._stand_ins(body, way, shared, vectorised)
         head = Linear(HEAD, last.in_features, last.out_features)
@@ -112,10 +112,10 @@ class ModuleNetwork(Network):
             return [body], places(layer, "")
         if own:
             raise UnfitModule(f"parameters {', '.join(own)} are in no submodule")
-        for path, found in list(leaves(module)):
-            own, axes = known(path, found, self.ranks.get(path, 0), vectorised)
-            put(module, path, body.stand_in(own, found, axes))
-            where |= places(own, path)
+        for path, submodule in list(leaves(module)):
+            layer, axes = known(path, submodule, self.ranks.get(path, 0), vectorised)
+            put(module, path, body.stand_in(layer, submodule, axes))
+            where |= places(layer, path)
         body.settle(module, self.module)
         return [body], where
 
@@ -162,46 +162,46 @@ class ModuleNetwork(Network):
     def parameters_of(self, module: nn.Module) -> Parameters:
         """Return ``[*shape]`` of each parameter and running statistic of a module of this structure."""
         state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-        found = {name: state[place.name].detach() for name, place in self.states.items()}
-        return {name: value.mT if self.states[name].transposed else value for name, value in found.items()}
+        values = {name: state[place.name].detach() for name, place in self.states.items()}
+        return {name: value.mT if self.states[name].transposed else value for name, value in values.items()}
 
     def state_of(self, parameters: Parameters, r: int = 0, s: int = 0) -> dict[str, Tensor]:
         """Return the module's state of one replica and sample of parameters ``[R, S, *shape]``."""
-        found = {}
+        state = {}
         for name, place in self.states.items():
             if name in parameters:
                 value = parameters[name][min(r, len(parameters[name]) - 1), min(s, parameters[name].shape[1] - 1)]
-                found[place.name] = value.mT if place.transposed else value
-        return found
+                state[place.name] = value.mT if place.transposed else value
+        return state
 
     def module_of(self, parameters: Parameters, s: int = 0) -> nn.Module:
         """Return a plain module with the weights of one sample of parameters ``[1, S, *shape]``."""
-        made = copy.deepcopy(self.module)
+        module = copy.deepcopy(self.module)
         with torch.no_grad():
-            own = dict(made.named_parameters()) | dict(made.named_buffers())
+            own = dict(module.named_parameters()) | dict(module.named_buffers())
             for name, value in self.state_of(parameters, 0, s).items():
                 own[name].copy_(value)
-        return made
+        return module
 
     def init(self, streams: Streams) -> Parameters:
         seeds, drawn = streams.integers(2**31, 1).flatten().tolist(), []
         for r, seed in enumerate(seeds):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                drawn.append(self.parameters_of(self.given if r == 0 and self.given is not None else self.make()))
+                drawn.append(self.parameters_of(self.original if r == 0 and self.original is not None else self.make()))
         stacked = {name: torch.stack([each[name] for each in drawn]) for name in self.shapes}
         return {name: value.to(streams.device, streams.dtype).contiguous() for name, value in stacked.items()}
 
     def init_buffers(self, streams: Streams) -> Parameters:
         fresh = super().init_buffers(streams)
-        if self.given is not None:
-            own = self.parameters_of(self.given)
+        if self.original is not None:
+            own = self.parameters_of(self.original)
             for name, value in fresh.items():
                 value[0] = own[name]
         return fresh
 
-    def track(self, parameters: Parameters, seen: Parameters) -> Parameters:
-        moved = super().track(parameters, seen)
+    def track(self, parameters: Parameters, statistics: Parameters) -> Parameters:
+        moved = super().track(parameters, statistics)
         for name, share in self.momenta.items():
             if name in moved and share != MOMENTUM:
                 moved[name] = torch.lerp(parameters[name], moved[name], share / MOMENTUM)
@@ -217,7 +217,7 @@ class ModuleNetwork(Network):
         samples = max((parameters[name].shape[1] for name in own if name in parameters), default=1)
         samples = samples if ride.apply is None else max(samples, ride.apply.samples)
         lead = len(a), samples
-        if self.convolutional and math.prod(lead) > 1 and ride == Pass(seen=ride.seen):
+        if self.convolutional and math.prod(lead) > 1 and ride == Pass(statistics=ride.statistics):
             phi = self._one_by_one(layers[0], parameters, a, lead, ride)
         else:
             phi = self._features(layers[0], parameters, a, samples, ride)
@@ -236,20 +236,22 @@ class ModuleNetwork(Network):
     def _one_by_one(self, body: Body, parameters: Parameters, a: Tensor, lead: tuple[int, int], ride: Pass) -> Tensor:
         """Return features of one replica and sample after another, without joining their images: a quarter faster."""
         parts = {name: apart(value, lead) for name, value in parameters.items() if name not in self.head.shapes}
-        found, met = [], list[Parameters]()
+        features, statistics = [], list[Parameters]()
         for i, inputs in enumerate(apart(a, lead)):
             own = {name: values[i][None, None] for name, values in parts.items()}
-            met.append({})
-            found.append(self._features(body, own, inputs[None, None], 1, Pass(seen=met[-1]))[0, 0])
-        if ride.seen is not None:
-            for name in met[0]:
-                ride.seen.setdefault(name, torch.cat([each[name] for each in met]).squeeze(1).unflatten(0, lead))
-        return torch.stack(found).unflatten(0, lead)
+            statistics.append({})
+            features.append(self._features(body, own, inputs[None, None], 1, Pass(statistics=statistics[-1]))[0, 0])
+        if ride.statistics is not None:
+            for name in statistics[0]:
+                ride.statistics.setdefault(
+                    name, torch.cat([each[name] for each in statistics]).squeeze(1).unflatten(0, lead)
+                )
+        return torch.stack(features).unflatten(0, lead)
 
     def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if not isinstance(layer, Opaque):
             return super()._apply(layer, parameters, a, ride)
-        z = layer(parameters, a, ride.seen)
+        z = layer(parameters, a, ride.statistics)
         if ride.tape is not None:
             ride.tape.entries.append((layer, a, z))
         return z
@@ -263,25 +265,25 @@ class ModuleNetwork(Network):
     def _compare(self, x: Tensor) -> None:
         """Raise UnfitModule unless values are the module's, at two replicas and two samples."""
         replicas = 2 if self.n_parameters < LARGE else 1
-        given = x if self.tokens is None else x.to(torch.float32)
-        given = torch.stack([given, given.flip(0)])[:replicas]
+        x = x if self.tokens is None else x.to(torch.float32)
+        x = torch.stack([x, x.flip(0)])[:replicas]
         generator = torch.Generator().manual_seed(0)
         at = {}
         for name, value in self.parameters_of(self.module).items():
             noise = torch.rand((replicas, 2, *value.shape), generator=generator, dtype=value.dtype)
             at[name] = value * (0.9 + 0.2 * noise) + (0.02 * (noise - 0.5) if name in self.shapes else 0)
-        found = self(at, given)
+        values = self(at, x)
         repeated = getattr(self.layers[0], "repeated", None)
         if repeated:  # its gradients would be those of several layers
             raise UnfitModule(f"submodules {', '.join(repeated)} are called more than once in a pass")
         names = aliases(self.module)
         for r in range(replicas):
             for s in range(2):
-                inputs = given[r] if self.tokens is None else given[r].to(self.tokens)
+                inputs = x[r] if self.tokens is None else x[r].to(self.tokens)
                 state = by_every_name(self.state_of(at, r, s), names)
                 want = functional_call(self.module, state, inputs, tie_weights=False)
-                same = want.shape == found[r, s].shape
-                if not same or not torch.allclose(found[r, s], want, rtol=1e-3, atol=1e-4 + 1e-4 * want.abs().max()):
+                same = want.shape == values[r, s].shape
+                if not same or not torch.allclose(values[r, s], want, rtol=1e-3, atol=1e-4 + 1e-4 * want.abs().max()):
                     raise UnfitModule(
                         "values are not those of the module, whose inputs the first axis does not tell apart"
                     )

@@ -61,12 +61,12 @@ class Tape:
 @dataclass
 class Pass:
     """Options of a forward pass: ``dropout(site, a)`` masks activations, ``apply(layer, parameters, a)`` replaces
-    a layer with parameters, ``tape`` records the pass, ``seen`` is filled with the batch's own statistics."""
+    a layer with parameters, ``tape`` records the pass, ``statistics`` is filled with the batch's own statistics."""
 
     dropout: Masks | None = None
     apply: Apply | None = None
     tape: Tape | None = None
-    seen: Parameters | None = None
+    statistics: Parameters | None = None
 
 
 class Network:
@@ -103,7 +103,7 @@ class Network:
         self.convolutional = any(isinstance(layer, Conv2d) for layer in self.parametrised)
         self.sites = any(isinstance(layer, DropoutSite) for layer in _all(self.layers))
         self.residual = any(isinstance(layer, Residual) for layer in self.layers)
-        self.seen: Parameters | None = None
+        self.batch_statistics: Parameters | None = None
         self.reduced = False
         self.apart = False
         self._plain: Callable[[bool, Parameters, Tensor], tuple[Tensor, Parameters]] | None = None
@@ -148,12 +148,12 @@ class Network:
 
         return {name: constant(shape, float(name.endswith(".var"))) for name, shape in self.buffers.items()}
 
-    def recording(self, seen: Parameters) -> Network:
-        """This network, but that the first pass through it on a batch's own statistics leaves them in ``seen``."""
+    def recording(self, statistics: Parameters) -> Network:
+        """This network, whose first pass on a batch's own statistics leaves them in ``statistics``."""
         if not self.buffers:
             return self
         network = copy.copy(self)
-        network.seen = seen
+        network.batch_statistics = statistics
         return network
 
     def in_precision(self, precision: str) -> Network:
@@ -179,20 +179,20 @@ class Network:
         network, layers = copy.copy(self), self.layers
 
         def plain(whole: bool, parameters: Parameters, a: Tensor) -> tuple[Tensor, Parameters]:
-            seen: Parameters = {}
-            return self._run(layers if whole else layers[:-1], parameters, a, Pass(seen=seen)), seen
+            statistics: Parameters = {}
+            return self._run(layers if whole else layers[:-1], parameters, a, Pass(statistics=statistics)), statistics
 
         network._plain = torch.compile(plain, dynamic=False)
         return network
 
-    def track(self, parameters: Parameters, seen: Parameters) -> Parameters:
-        """Move running statistics towards a batch's: ``0.9 running + 0.1 seen``.
+    def track(self, parameters: Parameters, statistics: Parameters) -> Parameters:
+        """Move running statistics towards a batch's: ``0.9 running + 0.1 batch``.
 
-        ``seen``: ``[R, S, channels]`` (members of an ensemble in R or S); where several samples of a replica or member
-        were seen, its one running value moves towards their mean.
+        ``statistics``: ``[R, S, channels]`` (members of an ensemble in R or S); where a replica or member has several
+        samples, its one running value moves towards their mean.
         """
         moved = {}
-        for name, value in seen.items():
+        for name, value in statistics.items():
             running = parameters[name]
             batch = value.reshape(*running.shape[:-1], -1, running.shape[-1]).mean(-2)
             moved[name] = torch.lerp(running, batch.to(running.dtype), MOMENTUM)
@@ -202,14 +202,14 @@ class Network:
     def statistics(self, parameters: Parameters, x: Tensor) -> Parameters:
         """Return mean and variance at x ``[R, N, ...]`` of every normalised layer's inputs, under parameters ``[R, S,
         *shape]``."""
-        seen: Parameters = {}
+        statistics: Parameters = {}
         if self.buffers:
-            self.recording(seen).features({name: parameters[name] for name in self.shapes}, x)
-        return seen
+            self.recording(statistics).features({name: parameters[name] for name in self.shapes}, x)
+        return statistics
 
     def features(self, parameters: Parameters, x: Tensor, dropout: Masks | None = None) -> Tensor:
         """Inputs of the last layer, ``[R, S, N, F]``."""
-        return self._start(False, parameters, x, Pass(dropout, seen=self.seen))
+        return self._start(False, parameters, x, Pass(dropout, statistics=self.batch_statistics))
 
     def __call__(
         self,
@@ -223,7 +223,7 @@ class Network:
         if x.shape[2:] != self.input_shape:
             expected = ", ".join(map(str, self.input_shape))
             raise ValueError(f"network expects inputs [R, N, {expected}], found {list(x.shape)}")
-        return self._start(True, parameters, x, Pass(dropout, apply, tape, self.seen))
+        return self._start(True, parameters, x, Pass(dropout, apply, tape, self.batch_statistics))
 
     def _start(self, whole: bool, parameters: Parameters, x: Tensor, ride: Pass) -> Tensor:
         # Linearised passes use the precision of the inputs.
@@ -233,16 +233,16 @@ class Network:
             return self._pass(whole, parameters, x.unsqueeze(1), ride).to(x.dtype)
 
     def _pass(self, whole: bool, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
-        if self._plain is None or ride != Pass(seen=ride.seen):
+        if self._plain is None or ride != Pass(statistics=ride.statistics):
             # A step of several layers has no values of each for a tape; it is differentiated once, and backwards only.
             plain = self.apart or not (ride.tape is None and ride.apply is None)
             plain = plain or torch._C._are_functorch_transforms_active()
             lean = not plain and a.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
             layers = self.steps if lean else self.layers
             return self._run(layers if whole else layers[:-1], parameters, a, ride)
-        f, seen = self._plain(whole, parameters, a)
-        if ride.seen is not None:
-            ride.seen.update(seen | ride.seen)
+        f, statistics = self._plain(whole, parameters, a)
+        if ride.statistics is not None:
+            ride.statistics.update(statistics | ride.statistics)
         return f
 
     def _run(self, layers: Sequence, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
@@ -275,12 +275,12 @@ class Network:
         if isinstance(layer, Residual):
             return self._residual(layer, parameters, a, ride).relu_()
         if isinstance(layer, BatchNorm):
-            return layer(parameters, a, ride.seen, torch.relu_)
+            return layer(parameters, a, ride.statistics, torch.relu_)
         return layer(parameters, a, _rectified_pool if step.pool else torch.relu_)
 
     def _apply(self, layer: ParametricLayer, parameters: Parameters, a: Tensor, ride: Pass) -> Tensor:
         if isinstance(layer, BatchNorm):
-            z = layer(parameters, a, ride.seen, batch_norm=batch_norm if self.apart else F.batch_norm)
+            z = layer(parameters, a, ride.statistics, batch_norm=batch_norm if self.apart else F.batch_norm)
         elif ride.apply is not None:
             z = ride.apply(layer, parameters, a)
         else:
@@ -318,7 +318,7 @@ def _all(layers: Sequence) -> Iterator[Any]:
             yield layer
 
 
-def made(spec: PartSpec, input_shape: tuple[int, ...], n_outputs: int) -> Network:
+def build_network(spec: PartSpec, input_shape: tuple[int, ...], n_outputs: int) -> Network:
     """Build a network for inputs of a shape. Raises UnknownPart, TypeError where ``build`` of a part returns something
     else, and ValueError where its number of outputs is another.
     """

@@ -47,11 +47,11 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, g: Tensor, x: Tensor, scale: Tensor, mean: Tensor, inverse: Tensor, eps: float) -> Any:
-        found = _gradients(g, x, scale, mean, inverse, eps)
-        ctx.save_for_backward(g, x, scale, mean, inverse, *found[1:])
+        gradients = _gradients(g, x, scale, mean, inverse, eps)
+        ctx.save_for_backward(g, x, scale, mean, inverse, *gradients[1:])
         ctx.eps = eps
         ctx.set_materialize_grads(False)
-        return found
+        return gradients
 
     @staticmethod
     @once_differentiable
@@ -63,13 +63,13 @@ class _Gradients(torch.autograd.Function):
         a = _gradients(v, g, scale, torch.zeros_like(mean), torch.ones_like(s), ctx.eps)[1]
         factor = scale * s.square() / n
         of_v, of_g, of_xhat = -factor * e, -factor * d, factor * ((b * c + 3 * d * e) / n - a)
-        rest = factor * (e * b + d * c) / n
+        offset = factor * (e * b + d * c) / n
         if v_scale is not None:
-            of_g, of_xhat, rest = of_g + v_scale * s, of_xhat - v_scale * s * e / n, rest - v_scale * s * c / n
+            of_g, of_xhat, offset = of_g + v_scale * s, of_xhat - v_scale * s * e / n, offset - v_scale * s * c / n
             d_g = d_g + _on_planes(v_scale * s, x) * x - _on_planes(v_scale * s * mean, x)
         if v_shift is not None:
             d_g = d_g + _on_planes(v_shift, x)
-        d_x = torch.addcmul(_on_planes(rest - of_xhat * s * mean, x), x, _on_planes(of_xhat * s, x))
+        d_x = torch.addcmul(_on_planes(offset - of_xhat * s * mean, x), x, _on_planes(of_xhat * s, x))
         d_x.addcmul_(v, _on_planes(of_v, x)).addcmul_(g, _on_planes(of_g, x))
         return d_g, d_x, s * (a - (b * c + d * e) / n), None, None, None
 

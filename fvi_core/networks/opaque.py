@@ -50,7 +50,7 @@ class Opaque(PlacesLayer):
         self.padding = {name: row for name, row in rows.items() if row is not None}
         self.inputs = self.outputs = 1
         self.form: tuple[tuple, dict] = ((HERE,), {})  # the arguments of its last call
-        self.rest: tuple = ()  # outputs besides its values: Nones
+        self.extra: tuple = ()  # outputs besides its values: Nones
 
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
@@ -78,13 +78,13 @@ class Opaque(PlacesLayer):
     @cached_property
     def buffers(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the running means and variances inside the module."""
-        return {self._kept(key, side): (each.num_features,) for key, each in self.norms.items() for side in SIDES}
+        return {self._statistic(key, side): (each.num_features,) for key, each in self.norms.items() for side in SIDES}
 
-    def _kept(self, key: str, side: str) -> str:
+    def _statistic(self, key: str, side: str) -> str:
         return BUFFER + self._full(f"{key}.{side}")
 
-    def __call__(self, parameters: Parameters, a: Tensor, seen: Parameters | None = None) -> Tensor:
-        """``seen``, where it is given, receives the statistics ``[R, S, channels]`` of batch normalisation inside."""
+    def __call__(self, parameters: Parameters, a: Tensor, statistics: Parameters | None = None) -> Tensor:
+        """``statistics``, where it is given, receives those ``[R, S, channels]`` of batch normalisation inside."""
         names = self.shapes
         lead = tuple(map(max, zip(a.shape[:2], *(parameters[name].shape[:2] for name in names))))
         if lead == (1, 1) and not self.norms:
@@ -101,18 +101,18 @@ class Opaque(PlacesLayer):
         running = {name: apart(parameters[name], lead) for name in self.buffers if name in parameters}
         inputs = apart(a, lead)
         z = [
-            self._one(at, {name: values[i] for name, values in running.items()}, each, batch)
+            self._call(at, {name: values[i] for name, values in running.items()}, each, batch)
             for i, (at, each) in enumerate(zip(each_state or [{}] * len(inputs), inputs, strict=True))
         ]
-        if seen is not None:
+        if statistics is not None:
             for name, values in batch.items():
-                seen.setdefault(name, torch.stack(values).detach().unflatten(0, lead))
+                statistics.setdefault(name, torch.stack(values).detach().unflatten(0, lead))
         return (torch.stack(z) if len(z) > 1 else z[0].unsqueeze(0)).unflatten(0, lead)
 
-    def _one(self, state: Parameters, running: Parameters, a: Tensor, batch: dict[str, list[Tensor]]) -> Tensor:
+    def _call(self, state: Parameters, running: Parameters, a: Tensor, batch: dict[str, list[Tensor]]) -> Tensor:
         """``module(a)`` of one replica and sample; ``batch`` receives the statistics of batch normalisation."""
         for key, norm in self.norms.items():
-            names = [self._kept(key, side) for side in SIDES]
+            names = [self._statistic(key, side) for side in SIDES]
             norm.training = not running
             norm.momentum = 1.0  # the call then leaves the batch's own statistics in the buffers
             held = [running[name] if running else a.new_zeros(norm.num_features) for name in names]
@@ -135,8 +135,8 @@ class Opaque(PlacesLayer):
                 state[name] = torch.where(rows == row, state[name].detach(), state[name])
         z = functional_call(self.module, state, tuple(positional), options, tie_weights=False)
         if isinstance(z, tuple):  # attention gives its values, and None for its weights
-            self.rest = z[1:]
-            if any(each is not None for each in self.rest):
+            self.extra = z[1:]
+            if any(each is not None for each in self.extra):
                 raise UnfitModule(f"submodule {self.name!r}: expected one tensor, found {len(z)}")
             z = z[0]
         return z
@@ -147,9 +147,9 @@ class Opaque(PlacesLayer):
         for key, norm in self.norms.items():
             norm.training = False
             for side in SIDES:
-                fixed[f"{key}.running_{side}"] = parameters[self._kept(key, side)][:, 0]
+                fixed[f"{key}.running_{side}"] = parameters[self._statistic(key, side)][:, 0]
 
-        def one(state: dict[str, Tensor], fixed: dict[str, Tensor], a: Tensor, delta: Tensor) -> dict[str, Tensor]:
+        def gradient(state: dict[str, Tensor], fixed: dict[str, Tensor], a: Tensor, delta: Tensor) -> dict[str, Tensor]:
             def value(state: dict[str, Tensor]) -> Tensor:
                 return self._value(state | fixed, a.unsqueeze(0)).squeeze(0)
 
@@ -163,21 +163,21 @@ class Opaque(PlacesLayer):
 
         recurrent = any(isinstance(each, nn.RNNBase) for each in self.module.modules())
         with plain_operations(True), plain_recurrence(recurrent), torch.set_grad_enabled(True):
-            found = vmap(one)(each(state), each(fixed), a.flatten(0, 1), delta.flatten(0, 1))
-        return {self._full(key): value.unflatten(0, lead) for key, value in found.items()}
+            gradients = vmap(gradient)(each(state), each(fixed), a.flatten(0, 1), delta.flatten(0, 1))
+        return {self._full(key): value.unflatten(0, lead) for key, value in gradients.items()}
 
 
 def aliases(module: nn.Module) -> dict[str, str]:
     """Map further names of a tied parameter to its first. A submodule under two names has one set of parameters, which
     ``tie_weights`` of functional_call would set twice, and leave changed."""
     first: dict[int, str] = {}
-    found = {}
+    further = {}
     for path, each in module.named_modules():
         for key, value in each.named_parameters(recurse=False):
             name = f"{path}.{key}".lstrip(".")
             if first.setdefault(id(value), name) != name:
-                found[name] = first[id(value)]
-    return found
+                further[name] = first[id(value)]
+    return further
 
 
 def by_every_name(state: dict[str, Tensor], aliases: dict[str, str]) -> dict[str, Tensor]:

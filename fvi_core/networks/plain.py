@@ -82,8 +82,8 @@ class CNN:
                 height, width = height // 2, width // 2
             planes = channels
         if height < 1 or width < 1:
-            asked = f"{len(self.channels)} convolutions, pool {self.pool}"
-            raise ValueError(f"network 'cnn': images of {list(input_shape)} are too small for {asked}")
+            convolutions = f"{len(self.channels)} convolutions, pool {self.pool}"
+            raise ValueError(f"network 'cnn': images of {list(input_shape)} are too small for {convolutions}")
         layers.append(Flatten(3))
         units = planes * height * width
         for i, out in enumerate(self.dense):

@@ -21,7 +21,7 @@ from fvi_core.random import Streams
 
 BLOCK_ELEMENTS = 2**18
 """Numbers of the images that are worked on together: 1 MiB in float32, about a core's second-level cache."""
-Kept = Callable[[int, Tensor], Tensor]
+DrawMask = Callable[[int, Tensor], Tensor]
 """Function that fills images ``[B, C, H, W]`` with 1 where an activation of replica r stays and 0 elsewhere; called for
 all images of a replica in order, sample after sample."""
 _pool = torch.ops.aten.max_pool2d_with_indices.out
@@ -45,14 +45,14 @@ class FunctionMasks:
 
     def __init__(self, rate: float, samples: int, streams: Streams):
         self.keep, self.samples, self.streams = 1 - rate, samples, streams
-        self.kept: dict[str, Tensor] = {}
+        self.masks: dict[str, Tensor] = {}
 
     def __call__(self, site: str, a: Tensor) -> Tensor:
         """Activations a ``[R, S, N, ...]``, masked."""
         a = _each(a, self.samples)
-        if site not in self.kept:
-            self.kept[site] = (self.streams.uniform(self.samples, 1, *a.shape[3:]) < self.keep) / self.keep
-        return a * self.kept[site]
+        if site not in self.masks:
+            self.masks[site] = (self.streams.uniform(self.samples, 1, *a.shape[3:]) < self.keep) / self.keep
+        return a * self.masks[site]
 
 
 class InputMasks:
@@ -71,9 +71,9 @@ class InputMasks:
 
     def rectified(self, z: Tensor, pool: bool) -> Tensor:
         """Mask ``relu(z)`` of images z ``[R, S, N, C, H, W]`` as a call would mask it, then pool if ``pool``."""
-        return rectified(z, pool, max(z.shape[1], self.samples), self._kept, _factor(self.keep, z.dtype))
+        return rectified(z, pool, max(z.shape[1], self.samples), self._draw_mask, _factor(self.keep, z.dtype))
 
-    def _kept(self, replica: int, mask: Tensor) -> Tensor:
+    def _draw_mask(self, replica: int, mask: Tensor) -> Tensor:
         return self.streams.uniform_into(replica, mask).lt_(self.keep)
 
 
@@ -89,32 +89,32 @@ class Rectified:
 
 def together(layers: Sequence) -> list:
     """Return the layers, with each followed by a rectifier joined to it in a :class:`Rectified` where possible."""
-    found: list = []
-    rest = list(layers)
-    while rest:
-        layer = rest.pop(0)
+    steps: list = []
+    remaining = list(layers)
+    while remaining:
+        layer = remaining.pop(0)
         if isinstance(layer, Residual):
             layer = Residual(tuple(together(layer.body)), tuple(together(layer.shortcut)))
-        if isinstance(layer, Conv2d | BatchNorm | Residual) and rest[:1] == [Activation("relu")]:
-            del rest[0]
-            site = rest.pop(0) if rest and type(rest[0]) is DropoutSite else None
-            pool = isinstance(layer, Conv2d) and rest[:1] == [MaxPool()]
+        if isinstance(layer, Conv2d | BatchNorm | Residual) and remaining[:1] == [Activation("relu")]:
+            del remaining[0]
+            site = remaining.pop(0) if remaining and type(remaining[0]) is DropoutSite else None
+            pool = isinstance(layer, Conv2d) and remaining[:1] == [MaxPool()]
             if pool:
-                del rest[0]
+                del remaining[0]
             layer = Rectified(layer, site, pool)
-        found.append(layer)
-    return found
+        steps.append(layer)
+    return steps
 
 
 def rectified(
-    z: Tensor, pool: bool, samples: int | None = None, kept: Kept | None = None, factor: float = 1.0
+    z: Tensor, pool: bool, samples: int | None = None, draw_mask: DrawMask | None = None, factor: float = 1.0
 ) -> Tensor:
-    """``relu(z)``, with ``kept`` times ``factor`` where kept and 0 elsewhere, then pooled where ``pool`` says so.
+    """``relu(z)``, with the drawn masks times ``factor``, then pooled where ``pool`` says so.
 
     z ``[R, S, N, C, H, W]`` may have one sample for all of ``samples``, which are masked separately. Differentiable
     once.
     """
-    return _Rectified.apply(z, pool, samples or z.shape[1], kept, factor)
+    return _Rectified.apply(z, pool, samples or z.shape[1], draw_mask, factor)
 
 
 def _largest(z: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ def _largest(z: Tensor) -> Tensor:
 
 class _Rectified(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, z: Tensor, pool: bool, samples: int, kept: Kept | None, factor: float) -> Tensor:
+    def forward(ctx, z: Tensor, pool: bool, samples: int, draw_mask: DrawMask | None, factor: float) -> Tensor:
         replicas, own, n, channels, height, width = z.shape
         shape = (height // 2, width // 2, channels) if pool else (height, width, channels)
         out = z.new_empty(replicas, samples, n, *shape).movedim(-1, -3)
@@ -140,8 +140,8 @@ class _Rectified(torch.autograd.Function):
                 for start in range(0, n, size):
                     rows = slice(start, start + size)
                     piece, target = z[r, s if own > 1 else 0, rows], out[r, s, rows]
-                    if kept is not None:
-                        drawn = kept(r, mask[: len(piece)])
+                    if draw_mask is not None:
+                        drawn = draw_mask(r, mask[: len(piece)])
                         piece = torch.mul(piece, factor, out=product[: len(piece)]).mul_(drawn)
                     if places is not None:
                         _pool(piece, [2, 2], [2, 2], out=target, indices=places[r, s, rows])

@@ -46,8 +46,8 @@ class Now:
         rows = z.flatten(0, 2)
         rows = rows.flatten(-1 - axes) if axes else rows
         rows = rows.clone() if self.taped else rows  # the module may change the tape's tensor in place
-        rest = layer.rest if isinstance(layer, Opaque) else ()
-        return (rows, *rest) if rest else rows
+        extra = layer.extra if isinstance(layer, Opaque) else ()
+        return (rows, *extra) if extra else rows
 
 
 class Body:
@@ -114,18 +114,20 @@ class StandIn(nn.Module):
         self.__dict__.update(body=body, layer=layer, of=of, axes=axes)  # not as submodules
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.__dict__["of"], name)
-        if isinstance(found, Tensor):
+        attribute = getattr(self.__dict__["of"], name)
+        if isinstance(attribute, Tensor):
             raise UnfitModule(f"{name!r} of submodule {self.layer.name!r} is used outside of the submodule")
-        return found
+        return attribute
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        given = {id(v): v for v in (*args, *options.values()) if isinstance(v, Tensor)}
-        if len(given) != 1:
-            raise UnfitModule(f"submodule {self.layer.name!r}: expected one tensor as its argument, found {len(given)}")
+        tensors = {id(v): v for v in (*args, *options.values()) if isinstance(v, Tensor)}
+        if len(tensors) != 1:
+            raise UnfitModule(
+                f"submodule {self.layer.name!r}: expected one tensor as its argument, found {len(tensors)}"
+            )
         if isinstance(self.layer, Opaque):
             self.layer.form = (_here(args), dict(zip(options, _here(options.values()), strict=True)))
-        return self.body.now.leaf(self.layer, next(iter(given.values())), self.axes)
+        return self.body.now.leaf(self.layer, next(iter(tensors.values())), self.axes)
 
 
 def _here(values: Sequence | Any) -> tuple:

@@ -111,13 +111,13 @@ def chain(module: nn.Module, head: str, example: Tensor) -> tuple[list[Any], dic
     layers: list[Any] = []
     where: dict[str, Place] = {}
     for before, node in pairwise(nodes[:-1]):
-        found = _layer(module, before, node)
-        own = {} if found is None else places(found, str(node.target))
-        if found is None or isinstance(found, Opaque) or own.keys() & where.keys() or node.target == head:
+        layer = _layer(module, before, node)
+        own = {} if layer is None else places(layer, str(node.target))
+        if layer is None or isinstance(layer, Opaque) or own.keys() & where.keys() or node.target == head:
             return None
-        if isinstance(found, DropoutSite):
-            found = DropoutSite(node.name)
-        layers += [] if found is IDENTITY else [found]
+        if isinstance(layer, DropoutSite):
+            layer = DropoutSite(node.name)
+        layers += [] if layer is IDENTITY else [layer]
         where |= own
     held = dict(module.named_parameters())
     trained = [value for place in where.values() if (value := held.get(place.name)) is not None and value.requires_grad]

@@ -56,8 +56,8 @@ class GaussianWeights(Prior):
         if not parameters or not network.buffers or (self.jacobian == "last_layer" and not network.shares_statistics):
             return parameters
         x = train.scale(evenly_spaced(train.x, CALIBRATION))
-        seen = network.statistics({name: value.unsqueeze(1) for name, value in parameters.items()}, x)
-        return parameters | {name: value.squeeze(1) for name, value in seen.items()}
+        statistics = network.statistics({name: value.unsqueeze(1) for name, value in parameters.items()}, x)
+        return parameters | {name: value.squeeze(1) for name, value in statistics.items()}
 
     def following(self, parameters: Parameters, mean: Callable[[], Parameters]) -> Parameters:
         return {k: v.detach() for k, v in mean().items()} if self.features == "current" else parameters

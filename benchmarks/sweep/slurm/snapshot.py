@@ -29,7 +29,7 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
     files = {path.relative_to(root): path for package in provenance.CODE for path in _files(root / package)}
     written: dict[Path, str] = {}
     named = []
-    for i, plugin in enumerate(plugin for plugin in plugins.found() if not plugin.package):
+    for i, plugin in enumerate(plugin for plugin in plugins.find() if not plugin.package):
         top = plugin.path if plugin.path.is_dir() else plugins.package_of(plugin.path) or plugin.path
         place = Path(PLUGINS, str(i), top.name)
         named.append((place / plugin.path.relative_to(top)).as_posix())

@@ -113,7 +113,7 @@ def test_only_the_first_pass_is_watched_and_only_through_the_watched_network():
     watched(parameters, x * 2)
     network(parameters, x * 3)
     assert first.keys() == network.buffers.keys() and all(torch.equal(seen[k], v) for k, v in first.items())
-    assert not tiny(norm=False).buffers and tiny(norm=False).recording(seen).seen is None
+    assert not tiny(norm=False).buffers and tiny(norm=False).recording(seen).batch_statistics is None
 
 
 def test_members_of_an_ensemble_have_running_statistics_of_their_own():
