@@ -71,8 +71,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         if self.name in CORRUPTED:
             forms.append((rf"{self.name}_c-(?:([a-z_]+)-)?([0-5]){REDUCED}", self._corrupted))
         for pattern, make in forms:
-            match = re.fullmatch(pattern, name)
-            if match:
+            if match := re.fullmatch(pattern, name):
                 return make(name, *match.groups())
         raise KeyError(name)
 
@@ -116,7 +115,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         which = f"corruption={corruption};" if corruption else ""
         condition = f"shift={self.name}_c;{which}severity={severity}"
 
-        rows, reduction = self._some(name, count)
+        rows, note = self._some(name, count)
 
         def say(done: int, lacking: int) -> None:
             tell(f"corrupting images of {self.name}, severity {severity}: {done} of {lacking}")
@@ -135,16 +134,16 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
             )
             labels = self.test.y if rows is None else self.test.y[rows]
             labels = np.tile(labels, len(images) // len(labels))
-            return EvaluationSet(name, "shift", condition, images, labels, source + reduction)
+            return EvaluationSet(name, "shift", condition, images, labels, source + note)
 
         return make
 
     def _attacked(self, name: str, epsilon: str, count: str | None) -> Callable[[], EvaluationSet]:
         condition = f"shift=fgsm;epsilon={epsilon}"
-        rows, reduction = self._some(name, count)
+        rows, note = self._some(name, count)
         if rows is None:
             return lambda: EvaluationSet(name, "attack", condition, self.test.x, self.test.y, epsilon=float(epsilon))
-        source, x, y = f"{self.name}, test part{reduction}", self.test.x[rows], self.test.y[rows]
+        source, x, y = f"{self.name}, test part{note}", self.test.x[rows], self.test.y[rows]
         return lambda: EvaluationSet(name, "attack", condition, x, y, source, float(epsilon))
 
     def _some(self, name: str, count: str | None) -> tuple[np.ndarray | None, str]:

@@ -54,13 +54,8 @@ def inputs(table: Table, target: int, form: Form) -> list[int]:
                     f"{table.path}: expected a name for every input, found column {i} without one, which may be an "
                     f"index; name it in the file, or pass drop=[{i}] to add_table"
                 )
-        elif (
-            why := "counts the rows"
-            if _counts(table, i, sort=True)
-            else "has over 15 digits"
-            if _long(table, i)
-            else ""
-        ):
+        elif (counts := _counts(table, i, sort=True)) or _long(table, i):
+            why = "counts the rows" if counts else "has over 15 digits"
             table.notes.append(f"{name!r} is an input though it {why}; pass drop=[{name!r}] if it should not be")
     columns = [i for i in range(len(table.names)) if i != target and i not in left]
     names = Counter(table.names[i] for i in columns)

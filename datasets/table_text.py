@@ -236,7 +236,7 @@ def _header(path: Path, rows: list[list[str]], target: str | int | None, decimal
     ]
     repeated = [word in column for word, column in zip(first, columns)]
     numeric = [_is_number(word, decimal) for word in first]
-    words = [n and not SPECIAL.fullmatch(word) for word, n in zip(first, [o and not m for o, m in zip(over, numeric)])]
+    words = [o and not n and not SPECIAL.fullmatch(word) for word, o, n in zip(first, over, numeric)]
     whole = [word for word, n in zip(first, numeric) if n and WHOLE.fullmatch(word)]
     distinct = len(set(whole)) == len(whole) == sum(numeric)
     choose = "pass header=True or header=False to add_table"

@@ -79,9 +79,7 @@ def add_images(
     sources = {"train": _source(name, train), "test": _source(name, test)}
     sources |= {f"ood-{other}": _source(name, paths, labels=False) for other, paths in (ood or {}).items()}
     files = [
-        registry.UserFile(
-            " ".join([use, *([path.stem] if len(source) > 1 else [])]), path, "training" if use == "train" else use
-        )
+        registry.UserFile(f"{use} {path.stem}" if len(source) > 1 else use, path, "training" if use == "train" else use)
         for use, source in sources.items()
         for path in source
     ]

@@ -40,10 +40,10 @@ def evaluate(network: Network, parameters: Parameters, x: Tensor) -> Tensor:
     Only the parameters get gradients.
     """
     samples = next(iter(parameters.values())).shape[1]
-    if samples >= FEW and shallow.fits(network, x) and not x.requires_grad:
-        return shallow.evaluate(parameters, x)
     if x.requires_grad:
         return network(parameters, x)
+    if samples >= FEW and shallow.fits(network, x):
+        return shallow.evaluate(parameters, x)
     if network.convolutional:
         block = networks_at_once(network, parameters, samples)
     else:

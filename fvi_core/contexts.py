@@ -178,10 +178,8 @@ class RandomMonochrome(Context):
     def __call__(self, source: ContextSource, streams: Streams) -> Tensor:
         r, b, c, h, w = source.x.shape
         pixels = source.x.movedim(2, -1).reshape(r, b * h * w, c)
-        if self.channels == "joint":
-            index = streams.integers(pixels.shape[1], self.points, 1).expand(-1, -1, c)
-        else:
-            index = streams.integers(pixels.shape[1], self.points, c)
+        draws = 1 if self.channels == "joint" else c
+        index = streams.integers(pixels.shape[1], self.points, draws).expand(-1, -1, c)
         return torch.gather(pixels, 1, index)[..., None, None].expand(-1, -1, -1, h, w).contiguous()
 
 

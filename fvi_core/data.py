@@ -174,7 +174,7 @@ def milios_targets(labels: Tensor, n_classes: int, alpha_eps: float = 0.01) -> t
         raise ValueError(
             f"labels: expected integers in [0, {n_classes}), found {int(labels.min())} to {int(labels.max())}"
         )
-    alpha = torch.nn.functional.one_hot(labels, n_classes).double() + alpha_eps
+    alpha = F.one_hot(labels, n_classes).double() + alpha_eps
     variances = (1 / alpha + 1).log()
     return alpha.log() - variances / 2, variances
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -57,14 +58,14 @@ class Graphs:
     def __init__(self, step: Callable[[Tensor], Tensor], generators: Iterable[torch.Generator], device: torch.device):
         self.step, self.generators = step, list(generators)
         self.stream = cuda.Stream(device)
-        self.taken: dict[int, int] = {}
+        self.taken = Counter[int]()
         self.captured: dict[int, tuple[cuda.CUDAGraph, Tensor, Tensor]] = {}
 
     def __call__(self, index: Tensor) -> Tensor:
         """Raises CaptureFailed."""
         size = index.shape[1]
-        if self.taken.get(size, 0) < WARM_UP:
-            self.taken[size] = self.taken.get(size, 0) + 1
+        if self.taken[size] < WARM_UP:
+            self.taken[size] += 1
             return self._beside(index)
         if size not in self.captured:
             self.captured[size] = self._capture(index)

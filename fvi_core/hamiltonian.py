@@ -146,8 +146,7 @@ class HamiltonianMonteCarlo(Sampler):
         shares = (memory["divergent"].double() / memory["kept"].clamp(min=1)).tolist()
         return {
             place: f"{100 * share:.0f} % of the trajectories after warm-up gained more energy than {DIVERGENT:g}, "
-            "above "
-            f"the {100 * self.most_divergent:g} % allowed: warm up longer, or ask for a higher acceptance"
+            f"above the {100 * self.most_divergent:g} % allowed: warm up longer, or ask for a higher acceptance"
             for place, share in enumerate(shares)
             if share > self.most_divergent
         }

@@ -214,8 +214,7 @@ def load(path: str | Path, module: nn.Module | Callable[[], nn.Module], example:
     >>> torch.equal(fvi.load("mine.fvi", net).predict(x).values, posterior.predict(x).values)
     True
     """
-    with open(path, "rb") as file:
-        whole = file.read()
+    whole = Path(path).read_bytes()
     expected = f"{path}: expected a whole file of Posterior.save"
     try:
         with zipfile.ZipFile(io.BytesIO(whole)) as archive:  # torch does not compare the checksums of tensors

@@ -274,11 +274,10 @@ def _indices(loader: DataLoader) -> list[int] | None:
 
 
 def _pair(batch: Any) -> tuple[Tensor, Any]:
-    if not isinstance(batch, tuple | list) or len(batch) != 2:
-        if not isinstance(batch, tuple | list):
-            loader = isinstance(batch, Mapping)
-            remedy = "; give the DataLoader a collate_fn that returns (x, y)" if loader else ""
-            raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
+    if not isinstance(batch, tuple | list):
+        remedy = "; give the DataLoader a collate_fn that returns (x, y)" if isinstance(batch, Mapping) else ""
+        raise TypeError(f"data: expected a pair (x, y) or batches (x, y), found {type(batch).__name__}{remedy}")
+    if len(batch) != 2:
         weights = "; weights of points are not supported" if len(batch) > 2 else ""
         raise TypeError(f"data: expected batches (x, y), found {len(batch)} of them{weights}")
     x, y = inputs(batch[0], "data"), target_values(batch[1])

@@ -192,10 +192,12 @@ class Chains(Stack):
 
     def judged(self, trained: ReplicaResult, members: Sequence[ReplicaResult], replica: int) -> ReplicaResult:
         """Add R-hat and effective sample sizes of the log density and of predictions, the worst of these."""
+        if trained.parameters is None:
+            return trained
         draws = min(len(member.loss) for member in members) - self.procedure.warmup  # fewer if stopped
-        if trained.parameters is None or draws < convergence.FEWEST:
+        if draws < convergence.FEWEST:
             few = f"convergence is not judged: chains of {max(draws, 0)} draws, expected {convergence.FEWEST} or more"
-            return trained if trained.parameters is None else replace(trained, warnings=[*trained.warnings, few])
+            return replace(trained, warnings=[*trained.warnings, few])
         diagnostics, warnings = dict(trained.diagnostics), list(trained.warnings)
         energies = torch.tensor([member.loss[-draws:] for member in members], dtype=torch.float64)
         for name, scalars in (("log_density", [energies]), ("predictions", self._predictions(members, replica))):

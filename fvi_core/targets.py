@@ -31,7 +31,8 @@ class Targets:
     def encode(self, y: Any, outputs: int) -> Tensor:
         """Return encoded labels ``[N]``, or targets ``[N]`` or ``[N, Q]``. Raises ValueError for targets of another
         kind than in training."""
-        y, outputs = _tensor(y, self.classes), self.count or outputs
+        y = numbers_of(y) if self.classes is None else _numbered(y, self.classes)
+        outputs = self.count or outputs
         y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
         if not self.classification:
             shape = (len(y),) if outputs == 1 else (len(y), outputs)
@@ -67,7 +68,7 @@ class Targets:
                     f"labels: found {len(classes)} classes {classes[:5]}, the module has {outputs} outputs"
                 )
             return cls(True, classes, count=count)
-        held = _tensor(y, None)
+        held = numbers_of(y)
         if held.is_floating_point():  # labels too, where some are missing
             check_finite(held.reshape(len(held), -1), "targets: expected finite numbers")
         regression = held.is_floating_point() if likelihood is None else likelihood.has_noise
@@ -149,12 +150,10 @@ def numbers_of(y: Any) -> Tensor:
     return values if values.is_floating_point() else values.long()
 
 
-def _tensor(y: Any, classes: list[str] | None) -> Tensor:
-    if classes is not None:
-        numbers = {name: number for number, name in enumerate(classes)}
-        labels = [str(each) for each in y]
-        unknown = sorted(set(labels) - numbers.keys())
-        if unknown:
-            raise ValueError(f"labels: expected {', '.join(classes)}, found {', '.join(unknown[:5])}")
-        return torch.tensor([numbers[each] for each in labels])
-    return numbers_of(y)
+def _numbered(y: Iterable[Any], classes: list[str]) -> Tensor:
+    numbers = {name: number for number, name in enumerate(classes)}
+    labels = [str(each) for each in y]
+    unknown = sorted(set(labels) - numbers.keys())
+    if unknown:
+        raise ValueError(f"labels: expected {', '.join(classes)}, found {', '.join(unknown[:5])}")
+    return torch.tensor([numbers[each] for each in labels])

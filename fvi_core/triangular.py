@@ -17,7 +17,7 @@ class Factorisation:
     ``failed`` ``[R or 1, ...]``: where it has no factor. ``of`` names the matrix, ``advice`` is a possible remedy."""
 
     matrix: Tensor
-    added: float | Tensor
+    added: Tensor
     failed: Tensor
     of: str
     advice: str
@@ -35,9 +35,7 @@ class Factorisation:
         if not torch.isfinite(matrix).all():
             return f"{named}, is not finite"
         variances = matrix.diagonal()
-        added = float(
-            torch.as_tensor(self.added).broadcast_to(self.matrix.shape)[place].diagonal(dim1=-2, dim2=-1).min()
-        )
+        added = float(self.added.broadcast_to(self.matrix.shape)[place].diagonal(dim1=-2, dim2=-1).min())
         rounding = float(variances.sum()) * torch.finfo(matrix.dtype).eps
         exceeded = f", while rounding its entries makes errors of up to {rounding:.1g}" if added < rounding else ""
         fault = f"{named} with variances up to {float(variances.max()):.3g}, is not positive definite with {added:.3g}"

@@ -190,10 +190,7 @@ class NaturalGradient(Trainer):
 
     def _prior_precision(self, name: str) -> float:
         """``tau / (N s^2)``; 0 where there is no prior."""
-        normalising = {
-            k for layer in self.model.network.parametrised if isinstance(layer, BatchNorm) for k in layer.shapes
-        }
-        if name in normalising:
+        if any(name in layer.shapes for layer in self.model.network.parametrised if isinstance(layer, BatchNorm)):
             return 0.0
         variance = cast(Prior, self.model.prior).gaussian_weights()[1]
         return self.model.weight.factor / (self.size * variance)

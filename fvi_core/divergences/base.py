@@ -40,6 +40,13 @@ class Step:
     buffers: Parameters = field(default_factory=dict)
     marginals: tuple[Tensor, Tensor] | None = None
 
+    def prior_moments(self, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
+        """Return mean and covariance of the prior at x (:meth:`Prior.moments`) at this step."""
+        constants = self.prior.following(
+            self.prior_parameters, lambda: self.family.gaussian_weights(self.parameters)[0]
+        )
+        return self.prior.moments(self.network, constants, x, covariance)
+
 
 class Divergence:
     """``D(q || p)`` of one step, ``[R]``. A subclass is a dataclass of hyper-parameters."""

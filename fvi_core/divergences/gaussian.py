@@ -55,10 +55,7 @@ class LinearisedKL(Divergence):
 
     def _one_set(self, step: Step, x: Tensor) -> Tensor:
         mean_q, cov_q = self.moments(step, x)
-        constants = step.prior.following(
-            step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0]
-        )
-        mean_p, cov_p = step.prior.moments(step.network, constants, x, self.compared)
+        mean_p, cov_p = step.prior_moments(x, self.compared)
         for what, moment, like in (("mean", mean_p, mean_q), (f"{self.compared} covariance", cov_p, cov_q)):
             if moment.shape[2:] != like.shape[2:]:  # a variance in place of a covariance would be broadcast
                 expected = ", ".join(["R, Q or 1", *map(str, like.shape[2:])])

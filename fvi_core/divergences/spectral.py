@@ -100,10 +100,7 @@ class SpectralKL(Divergence):
 
     def _cross_entropy(self, step: Step, x: Tensor, f: Tensor) -> Tensor:
         """``-mean_s log p(f_s)``, ``[R]``, of values ``[R, S, K, Q]`` with independent outputs."""
-        prior_constants = step.prior.following(
-            step.prior_parameters, lambda: step.family.gaussian_weights(step.parameters)[0]
-        )
-        mean, covariance = step.prior.moments(step.network, prior_constants, x, "full")
+        mean, covariance = step.prior_moments(x, "full")
         named = "the prior's covariance at the context points"
         factor = cholesky(covariance.double(), self.noise**2, named, "more noise may help")  # [R, 1 or Q, K, K]
         gap = f.permute(0, 3, 2, 1) - mean.double().unsqueeze(-1)  # [R, Q, K, S]

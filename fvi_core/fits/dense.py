@@ -127,7 +127,7 @@ class Subnetwork(Dense):
             )
 
     def index(self, around: Around) -> Tensor:
-        network = around.network
+        network, layers = around.network, weights(around.network)
         if self.variances == "swag":
             if COUNT not in around.parameters or not around.parameters[COUNT].any():
                 raise NotSupported("a subnetwork by variances 'swag' needs family 'swag' and iterates that it has seen")
@@ -135,10 +135,9 @@ class Subnetwork(Dense):
         else:
             diagonal = Factored().curvature(around)
             matrices = {name: diagonal[CURVATURE + name] for name in network.shapes}
-            layers = weights(network)
             spread = {k: -from_matrix(layers[k], v) if k in layers else v for k, v in matrices.items()}
         lowest = torch.full((), -torch.inf, dtype=torch.float64, device=around.fitting.held.device)
-        flat = network.flatten({k: v if k in weights(network) else lowest.expand_as(v) for k, v in spread.items()})
+        flat = network.flatten({k: v if k in layers else lowest.expand_as(v) for k, v in spread.items()})
         return flat.argsort(descending=True, stable=True)[: self.count].sort().values
 
 

@@ -78,11 +78,13 @@ class Factored(Posterior):
         return flat
 
     def fitted(self, curvature: Tensors, precision: float) -> Tensors:
-        renamed = {
-            PRECISION + name.removeprefix(CURVATURE) if name.startswith(CURVATURE) else name: value
-            for name, value in curvature.items()
-        }
-        return {name: value + precision if name.startswith(PRECISION) else value for name, value in renamed.items()}
+        fitted = {}
+        for name, value in curvature.items():
+            if name.startswith(CURVATURE):
+                fitted[PRECISION + name.removeprefix(CURVATURE)] = value + precision
+            else:
+                fitted[name] = value
+        return fitted
 
     def draw(self, network: Network, own: Tensors, samples: int, streams: Streams) -> Parameters:
         drawn, layers = network.unflatten(streams.normal(samples, network.n_parameters)[0].double()), weights(network)

@@ -61,19 +61,16 @@ def fitted(module: nn.Module, planes: int, small: bool) -> nn.Module:
     """Return the module for images of so many channels, with a small stem where requested and possible."""
     convolutions = [(name, each) for name, each in module.named_modules() if isinstance(each, nn.Conv2d)]
     name, first = convolutions[0]
-    overlapping = first.kernel_size[0] > first.stride[0] > 1
-    if small and overlapping:
-        between = iter(module.named_modules())
-        for path, each in between:
+    shrunk = small and first.kernel_size[0] > first.stride[0] > 1
+    if shrunk:
+        for path, each in module.named_modules():
             if each is convolutions[1][1]:
                 break
             if isinstance(each, nn.MaxPool2d):
                 put(module, path, nn.Identity())
                 break
-    form: Any = (first.kernel_size, first.stride, first.padding)
-    if small and overlapping:
-        form = (3, 1, 1)
-    if planes != first.in_channels or (small and overlapping):
+    if shrunk or planes != first.in_channels:
+        form: Any = (3, 1, 1) if shrunk else (first.kernel_size, first.stride, first.padding)
         changed = nn.Conv2d(planes, first.out_channels, *form)
         if first.bias is None:
             changed.bias = None

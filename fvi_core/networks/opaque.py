@@ -123,17 +123,15 @@ class Opaque(PlacesLayer):
         return self._value(state, a)
 
     def _value(self, state: dict[str, Tensor], a: Tensor) -> Tensor:
-        positional, named = (
-            [a if each is HERE else each for each in form] for form in (self.form[0], self.form[1].values())
-        )
-        options = dict(zip(self.form[1], named, strict=True))
+        positional = tuple(a if each is HERE else each for each in self.form[0])
+        options = {name: a if each is HERE else each for name, each in self.form[1].items()}
         state = by_every_name(state, self.aliases)
         # The row of the padding is a constant: torch gives it gradients where it is vectorised, and in forward mode.
         for name, row in self.padding.items():
             if name in state:
                 rows = torch.arange(len(state[name]), device=a.device)[:, None]
                 state[name] = torch.where(rows == row, state[name].detach(), state[name])
-        z = functional_call(self.module, state, tuple(positional), options, tie_weights=False)
+        z = functional_call(self.module, state, positional, options, tie_weights=False)
         if isinstance(z, tuple):  # attention gives its values, and None for its weights
             self.extra = z[1:]
             if any(each is not None for each in self.extra):

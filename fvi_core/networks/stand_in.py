@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -126,9 +126,9 @@ class StandIn(nn.Module):
                 f"submodule {self.layer.name!r}: expected one tensor as its argument, found {len(tensors)}"
             )
         if isinstance(self.layer, Opaque):
-            self.layer.form = (_here(args), dict(zip(options, _here(options.values()), strict=True)))
+            self.layer.form = tuple(map(_here, args)), {name: _here(each) for name, each in options.items()}
         return self.body.now.leaf(self.layer, next(iter(tensors.values())), self.axes)
 
 
-def _here(values: Sequence | Any) -> tuple:
-    return tuple(HERE if isinstance(each, Tensor) else each for each in values)
+def _here(value: Any) -> Any:
+    return HERE if isinstance(value, Tensor) else value
