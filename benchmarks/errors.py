@@ -41,8 +41,8 @@ def setting(variable: str, default: float, unit: str) -> float:
     """Return a number of the environment, 0 or more. Raises UsageError."""
     text = os.environ.get(variable) or str(default)
     with suppress(ValueError):
-        if (found := float(text)) >= 0:
-            return found
+        if (value := float(text)) >= 0:
+            return value
     raise UsageError(f"{variable} is {text!r}, expected {unit}, 0 or more")
 
 
@@ -55,14 +55,14 @@ def as_messages() -> Iterator[None]:
     """
     try:
         with streams():
-            for told in unknown_variables():
-                print(f"note: {told}", file=sys.stderr)
+            for text in unknown_variables():
+                print(f"note: {text}", file=sys.stderr)
             yield
     except (BenchmarkError, KeyError, ValueError, OSError) as error:
-        told, status = str(error), getattr(error, "exit_code", 2)
+        text, status = str(error), getattr(error, "exit_code", 2)
         if not isinstance(error, BenchmarkError) and not type(error).__module__.startswith(ROOMS):
             if not isinstance(error, OSError) or error.filename is None:
                 raise
-            told, status = f"{error.filename}: {error.strerror}", 1
-        print(f"error: {told}", file=sys.stderr)
+            text, status = f"{error.filename}: {error.strerror}", 1
+        print(f"error: {text}", file=sys.stderr)
         sys.exit(status)

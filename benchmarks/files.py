@@ -35,12 +35,12 @@ def locked(folder: Path, patience: float = PATIENCE) -> Iterator[bool]:
     stderr.
     """
     with open_lock(folder) as file:
-        begun = _lock(file, min(patience, NOTICE))
-        if begun is False and patience > NOTICE:
+        acquired = _lock(file, min(patience, NOTICE))
+        if acquired is False and patience > NOTICE:
             print(f"waiting for {holder(folder) or 'another process'}, which has locked {folder}", file=sys.stderr)
-            begun = _lock(file, patience - NOTICE)
+            acquired = _lock(file, patience - NOTICE)
         # Some network file systems have no locks: the step is then short, but unprotected.
-        yield begun is not False
+        yield acquired is not False
 
 
 def open_lock(folder: Path) -> IO[bytes]:
@@ -109,12 +109,12 @@ def clear(folder: Path, name: str = "") -> None:
     Files of living writers, even suspended ones, are locked and stay.
     """
     prefix = f".{name}." if name else "."
-    for left in listdir(folder):
-        if left.startswith(prefix) and left.endswith(SUFFIX):
-            with contextlib.suppress(OSError), open(folder / left, "r+b") as file:
-                mine = _lock(file, 0)
-                if mine or (mine is None and time.time() - os.fstat(file.fileno()).st_mtime > OLD):
-                    (folder / left).unlink()
+    for entry in listdir(folder):
+        if entry.startswith(prefix) and entry.endswith(SUFFIX):
+            with contextlib.suppress(OSError), open(folder / entry, "r+b") as file:
+                acquired = _lock(file, 0)
+                if acquired or (acquired is None and time.time() - os.fstat(file.fileno()).st_mtime > OLD):
+                    (folder / entry).unlink()
 
 
 def read(path: Path | str, most: int = MOST) -> bytes:
@@ -124,10 +124,10 @@ def read(path: Path | str, most: int = MOST) -> bytes:
         size = os.fstat(handle).st_size
         if size > most:
             raise OSError(errno.EFBIG, f"{size} bytes, expected at most {most}", str(path))
-        parts, left = [], most
-        while left > 0 and (part := os.read(handle, min(left, size + 1))):
+        parts, remaining = [], most
+        while remaining > 0 and (part := os.read(handle, min(remaining, size + 1))):
             parts.append(part)
-            left -= len(part)
+            remaining -= len(part)
         return b"".join(parts)
     finally:
         os.close(handle)
@@ -152,10 +152,10 @@ def tail(path: Path | str, most: int = 1_000_000) -> str:
 def regular(path: Path | str, flags: int, mode: int = 0o666) -> int:
     """An opener for ``open``, of regular files alone. Raises OSError."""
     handle = os.open(path, flags | os.O_NONBLOCK, mode)  # a pipe at whose other end is nobody does not block
-    found = os.fstat(handle).st_mode
-    if not stat.S_ISREG(found):
+    file_mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(file_mode):
         os.close(handle)
-        if stat.S_ISDIR(found):
+        if stat.S_ISDIR(file_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return handle

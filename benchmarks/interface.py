@@ -76,19 +76,20 @@ def plan(
     ClaimError if it fetches and the folders cannot be written.
     """
     where = place(executor, workers, options)
-    asked = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
+    selection = choose(tables, protocol, seeds, methods=methods, datasets=datasets, also=also, suite=suite, say=say)
     # A sweep on this machine makes the runs that wait in a cluster's queue; an overview lists them as queued.
     queued = jobs.pending(state) if isinstance(where, Options) or not cost else {}
-    found = make_plan(asked.configs, results, state, suite, asked.metrics, queued=queued)
+    sweep_plan = make_plan(selection.configs, results, state, suite, selection.metrics, queued=queued)
     if not cost:
-        return Planned(asked, found, where)
-    missing = missing_data(found, fetch, say)
+        return Planned(selection, sweep_plan, where)
+    missing = missing_data(sweep_plan, fetch, say)
     for line in missing.lines(tried=fetch):
         say(line)
-    found = found.waiting(missing)
-    if fetch and found.groups:
-        found.check_writable()
-    return Planned(asked, found, where, missing, estimate(found.groups, Known(found.store, found.state)))
+    sweep_plan = sweep_plan.waiting(missing)
+    if fetch and sweep_plan.groups:
+        sweep_plan.check_writable()
+    cost_estimate = estimate(sweep_plan.groups, Known(sweep_plan.store, sweep_plan.state))
+    return Planned(selection, sweep_plan, where, missing, cost_estimate)
 
 
 def run(
@@ -157,9 +158,9 @@ def measure(
     if fetched.taken:
         say(f"{fetched.taken} files taken from archives ({fetched.bytes / 1e6:,.1f} MB)")
     report = Ticker(len(configs), "runs") if progress else lambda *_: None
-    found = measure_runs(configs, store, state, report)
-    found.unfetched = fetched.problems
-    return found
+    measured = measure_runs(configs, store, state, report)
+    measured.unfetched = fetched.problems
+    return measured
 
 
 def score(
@@ -177,7 +178,7 @@ def score(
     """
     from benchmarks.experiment.external import score as score_file  # here, since it needs torch
 
-    found = suite.table(table)
-    chosen, store = found.check_protocol(protocol), Store(results, suite.metrics)
-    given = [files] if isinstance(files, Path | str) else files
-    return [score_file(found, chosen, method, Path(file), store, suite.catalogue()) for file in given]
+    spec = suite.table(table)
+    protocol, store = spec.check_protocol(protocol), Store(results, suite.metrics)
+    paths = [files] if isinstance(files, Path | str) else files
+    return [score_file(spec, protocol, method, Path(file), store, suite.catalogue()) for file in paths]

@@ -42,10 +42,10 @@ class Suite:
 
     def extended(self, name: str) -> Any:
         """Return the table of this name with a row for every method of ``also``. Raises NoRecipe."""
-        found = self.table(name)
+        table = self.table(name)
         for method in self.also:
-            found = found.also(method)
-        return found
+            table = table.also(method)
+        return table
 
     def table_names(self) -> list[str]:
         """Return the names of all tables."""

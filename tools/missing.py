@@ -51,7 +51,7 @@ def claims(results: Path, state: Path, suite: Suite = SUITE) -> list[tuple[Findi
     known, listed = Known(Store(results, suite.metrics), state), []
     for finding in flat(of_book(Book(suite, Records(results)))):
         tables = (table for table in map(suite.table, finding.claim.tables) if PAPER in table.protocols)
-        metrics = merged(table.asked(PAPER) for table in tables)
+        metrics = merged(table.metrics_of_runs(PAPER) for table in tables)
         plan = make_plan(lacking(finding, suite), results, state, suite, metrics)
         if missing := sum(len(group.runs) for group in plan.groups):
             listed.append((finding, missing, estimate(plan.groups, known)))

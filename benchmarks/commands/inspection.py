@@ -87,7 +87,7 @@ def status_text(
     runs = {table.name: {run_key(config): config for config in table.runs(protocol, seeds)} for table in tables}
     everything = [config for own in runs.values() for config in own.values()]
     store = Store(results, suite.metrics, remember=state / CHECKED)
-    metrics, queued = merged(table.asked(protocol, seeds) for table in tables), jobs.pending(state)
+    metrics, queued = merged(table.metrics_of_runs(protocol, seeds) for table in tables), jobs.pending(state)
     plan = make_plan(everything, results, state, suite, metrics, strict=False, queued=queued, store=store)
     statuses = {run.key: run.status for run in plan.runs}
     rows: list[tuple] = []

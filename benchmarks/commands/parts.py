@@ -113,7 +113,7 @@ def _triples(chosen: dict[str, str]) -> list[tuple[str, ...]]:
     if any(own[kind] for kind in FITTING):
         from benchmarks.experiment.misfits import triples  # loads torch
 
-        return [*found, *triples(own=True, asked=chosen)]
+        return [*found, *triples(own=True, only=chosen)]
     return found
 
 

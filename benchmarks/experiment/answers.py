@@ -88,9 +88,9 @@ class Answer:
         except OSError as error:
             raise Refused(f"{self.file}: cannot be read: {error.strerror or error}") from error
         except Exception as error:  # numpy and zipfile raise many types for damage
-            told = message(error)[:200]
+            reason = message(error)[:200]
             raise Refused(
-                f"{self.file}: {name}: expected an npz file of arrays without objects, found none: {told}"
+                f"{self.file}: {name}: expected an npz file of arrays without objects, found none: {reason}"
             ) from error
 
     def word(self, name: str) -> str:
@@ -126,32 +126,34 @@ class Answer:
         return array.astype(np.float64)
 
 
-def predictions(answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
+def predictions(answer: Answer, evaluation_set: EvaluationSet, split: Split) -> Predictions:
     """Return the predictions of one evaluation set, in the precision of the file. Raises Refused."""
-    where = f"{answer.file}: set {asked.name!r}"
-    forms = [form for form in FORMS[split.task] if f"{asked.name}/{form}" in answer]
+    name, expected = evaluation_set.name, evaluation_set.fingerprint
+    where = f"{answer.file}: set {name!r}"
+    forms = [form for form in FORMS[split.task] if f"{name}/{form}" in answer]
     if len(forms) != 1:
         raise Refused(
-            f"{where}: expected one of {', '.join(FORMS[split.task])} as '{asked.name}/...', "
+            f"{where}: expected one of {', '.join(FORMS[split.task])} as '{name}/...', "
             f"found {' and '.join(forms) or 'none'}"
         )
-    name = f"{asked.name}/fingerprint"
-    told = answer.word(name) if name in answer else "none"
-    if told != asked.fingerprint:
+    fingerprint = answer.word(f"{name}/fingerprint") if f"{name}/fingerprint" in answer else "none"
+    if fingerprint != expected:
         raise Refused(
-            f"{where}: expected the fingerprint {asked.fingerprint[:12]}... of the data here, found {told[:12]}: "
+            f"{where}: expected the fingerprint {expected[:12]}... of the data here, found {fingerprint[:12]}: "
             "predict the inputs of the file of `benchmarks sets` in their order, and copy its fingerprint"
         )
     try:
-        return (_classified if split.task == "classification" else _regressed)(forms[0], answer, asked, split)
+        return (_classified if split.task == "classification" else _regressed)(forms[0], answer, evaluation_set, split)
     except PredictionsError as error:
         raise Refused(f"{where}: {error}") from error
 
 
-def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
-    values = answer.numbers(f"{asked.name}/{form}")
+def _classified(form: str, answer: Answer, evaluation_set: EvaluationSet, split: Split) -> Predictions:
+    values = answer.numbers(f"{evaluation_set.name}/{form}")
     values = values[None] if values.ndim == 2 else values
-    _shape(form, values, (None, len(asked.x), split.n_outputs), "[points, classes] or [samples, points, classes]")
+    _shape(
+        form, values, (None, len(evaluation_set.x), split.n_outputs), "[points, classes] or [samples, points, classes]"
+    )
     if np.isnan(values).any():
         raise PredictionsError(f"{form}: expected no NaN, found {np.isnan(values).sum()} NaN")
     like, remedy = looks_like(values)
@@ -159,7 +161,7 @@ def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -
         if like and like != "log-probabilities":
             raise PredictionsError(f"logits: expected logits, found {like}: {remedy}")
         _within(form, values[~np.isinf(values)])
-        return ClassificationPredictions(values, asked.y, exact=True)
+        return ClassificationPredictions(values, evaluation_set.y, exact=True)
     sums = values.sum(-1)
     if values.min() < 0 or not abs(sums - 1).max() <= SUM:
         found = f"{values.min():.3g} and sums from {sums.min():.4g} to {sums.max():.4g}"
@@ -172,7 +174,7 @@ def _classified(form: str, answer: Answer, asked: EvaluationSet, split: Split) -
             )
         )
     with np.errstate(divide="ignore"):
-        return ClassificationPredictions(np.log(values), asked.y, exact=True)
+        return ClassificationPredictions(np.log(values), evaluation_set.y, exact=True)
 
 
 def looks_like(values: np.ndarray) -> tuple[str, str]:
@@ -201,28 +203,29 @@ def looks_like(values: np.ndarray) -> tuple[str, str]:
     return "", ""
 
 
-def _regressed(form: str, answer: Answer, asked: EvaluationSet, split: Split) -> Predictions:
+def _regressed(form: str, answer: Answer, evaluation_set: EvaluationSet, split: Split) -> Predictions:
     target = () if split.n_outputs == 1 else (split.n_outputs,)
-    values, points = _within(form, answer.numbers(f"{asked.name}/{form}")), len(asked.x)
+    name, points, y = evaluation_set.name, len(evaluation_set.x), evaluation_set.y
+    values = _within(form, answer.numbers(f"{name}/{form}"))
     mean: np.ndarray | None = None
     variance: np.ndarray | None = None
     if form == "mean":
-        if f"{asked.name}/variance" not in answer:
+        if f"{name}/variance" not in answer:
             raise PredictionsError("variance: expected the function's variance beside its mean, found none")
-        variance = answer.numbers(f"{asked.name}/variance")
+        variance = answer.numbers(f"{name}/variance")
         _shape("mean", values, (points, *target), "[points]")
         _shape("variance", variance, values.shape, "[points]")
         if not (variance >= 0).all():
             raise PredictionsError("variance: expected no negative values and no NaN, found some")
         mean, variance = values, _within("variance", variance)
         values = values + np.sqrt(variance) * np.random.RandomState(0).standard_normal((DRAWS, *values.shape))
-    elif f"{asked.name}/variance" in answer:
+    elif f"{name}/variance" in answer:
         raise PredictionsError("variance: expected it beside a mean alone, found it beside samples: leave one out")
     _shape("samples", values, (None, points, *target), "[samples, points]")
-    if asked.y is not None:
-        _fits(form, values, asked.y, split)
-    noise = _noise(answer, asked.name, len(values) if mean is None else 0, points)
-    return RegressionPredictions(values, noise, asked.y, split.y_mean, split.y_std, mean, variance, exact=True)
+    if y is not None:
+        _fits(form, values, y, split)
+    noise = _noise(answer, name, len(values) if mean is None else 0, points)
+    return RegressionPredictions(values, noise, y, split.y_mean, split.y_std, mean, variance, exact=True)
 
 
 def _fits(form: str, values: np.ndarray, y: np.ndarray, split: Split) -> None:

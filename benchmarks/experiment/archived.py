@@ -57,7 +57,7 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
 
     ``report(records done, data set)``. Raises ArchiveError.
     """
-    found, sets, known = Packed(), defaultdict[str, list[Path]](list), digests(store.root)
+    packed, sets, known = Packed(), defaultdict[str, list[Path]](list), digests(store.root)
     for path in store.files():
         sets[path.parts[-3]].append(path)
     for name, paths in sets.items():
@@ -66,59 +66,60 @@ def pack(store: Store, state: Path, out: Path, report: Ticks = lambda *_: None) 
             try:
                 record = store.read(path, curves=False)
             except RecordError as error:
-                found.left.append(str(error))
+                packed.left.append(str(error))
                 continue
-            own = dict(_own(record, state, known, found.left))
-            listed |= own
-            if not own:
-                found.missing.append(record["key"])
-            found.records += 1
-            report(found.records, name)
+            members = dict(_members(record, state, known, packed.left))
+            listed |= members
+            if not members:
+                packed.missing.append(record["key"])
+            packed.records += 1
+            report(packed.records, name)
         if listed:
             archive = out / f"{slug(name)}{ENDING}"
             try:
                 write(archive, state, listed)
                 write_digests(store.root, known := known | listed)
             except OSError as error:
-                what = "make room, or choose another folder with --out"
-                raise ArchiveError(f"{archive}: cannot be written ({error.strerror or error}): {what}") from error
-            found.written[archive] = sha256(archive)
-            found.counts.update(Path(member).parent.name for member in listed)
-            found.bytes += sum((state / member).stat().st_size for member in listed)
-    return found
+                remedy = "make room, or choose another folder with --out"
+                raise ArchiveError(f"{archive}: cannot be written ({error.strerror or error}): {remedy}") from error
+            packed.written[archive] = sha256(archive)
+            packed.counts.update(Path(member).parent.name for member in listed)
+            packed.bytes += sum((state / member).stat().st_size for member in listed)
+    return packed
 
 
 def check_predictions(path: Path, record: Record) -> dict[str, predictions.Predictions]:
     """Return the predictions in a file. Raises Foreign unless they have the sets of a record and give its error on the
     test set."""
     try:
-        found = predictions.load(path)
+        stored = predictions.load(path)
     except predictions.PredictionsError as error:
-        told = str(error).removeprefix(f"{path}: ")
-        raise Foreign(f"{path}: expected predictions, found none: {told}") from error
-    asked = record["config"]["evaluation"]["sets"]
-    if set(found) != set(asked):
-        told = ", ".join(found) or "none"
-        raise Foreign(f"{path}: expected predictions at the sets {', '.join(asked)}, found {told}")
-    named, here = record["config"]["dataset"]["name"], _errors(found[TEST]) if TEST in found else {}
-    rows = [row for row in record["metrics"] if (row["dataset"], row["condition"]) == (named, "")]
+        reason = str(error).removeprefix(f"{path}: ")
+        raise Foreign(f"{path}: expected predictions, found none: {reason}") from error
+    sets = record["config"]["evaluation"]["sets"]
+    if set(stored) != set(sets):
+        raise Foreign(
+            f"{path}: expected predictions at the sets {', '.join(sets)}, found {', '.join(stored) or 'none'}"
+        )
+    dataset, errors = record["config"]["dataset"]["name"], _errors(stored[TEST]) if TEST in stored else {}
+    rows = [row for row in record["metrics"] if (row["dataset"], row["condition"]) == (dataset, "")]
     for row in rows:
-        value, n = here.get(row["metric"], (row["value"], row["n"]))
+        value, n = errors.get(row["metric"], (row["value"], row["n"]))
         if n != row["n"] or not math.isclose(value, row["value"], rel_tol=CLOSE, abs_tol=CLOSE):
             raise Foreign(
                 f"{path}: its {row['metric']} on the test set is {value:.6g} over {n} points, the record has "
                 f"{row['value']:.6g} over {row['n']}: they belong to another training"
             )
-    return found
+    return stored
 
 
 def check_parameters(path: Path, record: Record) -> None:
     """Raise Foreign unless a file holds the parameters of a record's training."""
     try:
-        found = parameters.read(path, training_key(record["config"]))
+        stored = parameters.read(path, training_key(record["config"]))
     except kept.DAMAGE as error:
         raise Foreign(f"{path}: expected parameters, found none: {message(error)[:200]}") from error
-    theirs: Mapping[str, Any] = found.provenance | {"training_fingerprint": found.fingerprint}
+    theirs: Mapping[str, Any] = stored.provenance | {"training_fingerprint": stored.fingerprint}
     ours: Mapping[str, Any] = record["provenance"]
     for name in ("training_fingerprint", "commit", "started", "finished"):
         if name in ours and ours[name] != theirs.get(name):
@@ -128,19 +129,19 @@ def check_parameters(path: Path, record: Record) -> None:
             )
 
 
-def _errors(found: predictions.Predictions) -> dict[str, tuple[float, int]]:
+def _errors(predicted: predictions.Predictions) -> dict[str, tuple[float, int]]:
     """Return metrics that need no data, by name: value and number of points."""
-    if isinstance(found, predictions.ClassificationPredictions):
-        p, y = np.exp(classification.log_softmax(found.logits.astype(np.float64))).mean(0), found.given_labels
+    if isinstance(predicted, predictions.ClassificationPredictions):
+        p, y = np.exp(classification.log_softmax(predicted.logits.astype(np.float64))).mean(0), predicted.given_labels
         return {
             "accuracy": (classification.accuracy(p, y), len(y)),
             "brier": (classification.brier(p, y), len(y)),
         }
-    error = regression.squared_error(found)
-    return {"rmse": (float(np.sqrt(error.mean())) * found.y_std, error.size)}
+    error = regression.squared_error(predicted)
+    return {"rmse": (float(np.sqrt(error.mean())) * predicted.y_std, error.size)}
 
 
-def _own(record: Record, state: Path, known: Mapping[str, str], left: list[str]) -> Iterator[tuple[str, str]]:
+def _members(record: Record, state: Path, known: Mapping[str, str], left: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the state folder's files that belong to a record, with their SHA-256."""
     key = record["key"]
     for path, check in (

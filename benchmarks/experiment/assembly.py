@@ -31,29 +31,30 @@ class ChangedData(ValueError):
 def check_identity(config: RunConfig) -> None:
     """Raise ChangedData unless data and parts match the configuration."""
     catalogue()  # loads plug-ins
-    found = sources(config["parts"], config["dataset"]["name"])
-    if found != config["sources"]:
+    present = sources(config["parts"], config["dataset"]["name"])
+    if present != config["sources"]:
         raise ChangedData(
-            f"the sources of its parts and data are {found}, expected {config['sources']}: plan the run again"
+            f"the sources of its parts and data are {present}, expected {config['sources']}: plan the run again"
         )
-    wanted, evaluation = config["dataset"], config["evaluation"]
+    dataset, evaluation = config["dataset"], config["evaluation"]
     pools = context_pools(config["parts"]["context"])
-    for found, asked in (
-        (datasets.training_content(wanted["name"], wanted["scheme"], pools), wanted["content"]),
-        (datasets.evaluation_content(wanted["name"], wanted["scheme"], evaluation["sets"]), evaluation["content"]),
+    for present, expected in (
+        (datasets.training_content(dataset["name"], dataset["scheme"], pools), dataset["content"]),
+        (datasets.evaluation_content(dataset["name"], dataset["scheme"], evaluation["sets"]), evaluation["content"]),
     ):
-        if found != asked:
+        if present != expected:
             raise ChangedData(
-                f"data set {wanted['name']}: the user's files for it are {found}, expected {asked}: plan the run again"
+                f"data set {dataset['name']}: the user's files for it are {present}, expected {expected}: plan the run "
+                "again"
             )
 
 
 def load_split(config: RunConfig) -> Split:
     """Load the data of a run. Raises ChangedData for another version, and errors of loading."""
-    wanted = config["dataset"]
-    split = datasets.load(wanted["name"], wanted["split"], scheme=wanted["scheme"])
-    if split.version != wanted["version"]:
-        raise ChangedData(f"data set {split.name} is at version {split.version}, the run needs {wanted['version']}")
+    dataset = config["dataset"]
+    split = datasets.load(dataset["name"], dataset["split"], scheme=dataset["scheme"])
+    if split.version != dataset["version"]:
+        raise ChangedData(f"data set {split.name} is at version {split.version}, the run needs {dataset['version']}")
     return split
 
 

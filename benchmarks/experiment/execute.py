@@ -22,7 +22,7 @@ from benchmarks.experiment.assembly import (
 from benchmarks.experiment.posterior import posterior_rows
 from benchmarks.experiment.prediction import NotFinite, measured, predict_sets
 from benchmarks.experiment.reference import bound_rows, evidence_rows, reference_rows
-from benchmarks.experiment.trained import TrainedRun, device_of, made_with, precision_of, train
+from benchmarks.experiment.trained import TrainedRun, device_of, precision_of, train, training_conditions
 from benchmarks.metrics.registry import metric_rows
 from benchmarks.records import predictions as stored
 from benchmarks.records import provenance as origin
@@ -72,15 +72,15 @@ def execute(
         validate_config(config)
     if len({stack_key(config) for config in configs}) > 1:
         raise ValueError("runs that differ in more than seed, split and evaluation cannot train together")
-    come = 0.0
+    done = 0.0
 
     def follow(fraction: float, text: str) -> None:
-        nonlocal come
-        come = fraction
+        nonlocal done
+        done = fraction
         if text:
             report(fraction, text)
 
-    with restored(), listening(lambda text: report(come, text)):
+    with restored(), listening(lambda text: report(done, text)):
         outcomes = _outcomes(by_training(configs), state, follow)
     if outcomes:
         kept.bound(state)
@@ -96,19 +96,19 @@ def _outcomes(
     parts, kept_share = Checkpoints(state).parts(runs), 1 - len(runs) / count
     for i, keys in enumerate(parts):
 
-        def told(fraction: float, text: str, i: int = i) -> None:
+        def follow_part(fraction: float, text: str, i: int = i) -> None:
             report(kept_share + (1 - kept_share) * (i + fraction) / len(parts), text)
 
         part = {key: runs[key] for key in keys}
-        with alone(state, keys, lambda text: told(0.0, text)) as mine:
+        with alone(state, keys, lambda text: follow_part(0.0, text)) as mine:
             if mine:
-                outcomes |= _take_kept(part, state, told)  # others may have been stored since
-                trained = train(part, state, told) if part else {}
-                told(1.0, "")  # for the messages of evaluation; training may have ended before its last epoch
+                outcomes |= _take_kept(part, state, follow_part)  # others may have been stored since
+                trained = train(part, state, follow_part) if part else {}
+                follow_part(1.0, "")  # for the messages of evaluation; training may have ended before its last epoch
         outcomes |= (
-            {run_key(run): _evaluate(run, trained[key], state) for key, asked in part.items() for run in asked}
+            {run_key(run): _evaluate(run, trained[key], state) for key, group in part.items() for run in group}
             if mine
-            else _outcomes(part, state, told)
+            else _outcomes(part, state, follow_part)
         )
     return outcomes
 
@@ -119,11 +119,11 @@ def _take_kept(
     """Return the outcomes of the runs whose parameters are stored, and delete these from ``runs``."""
     outcomes: dict[str, Outcome] = {}
     count = len(runs)
-    for key, asked in list(runs.items()):
-        if one := _kept(asked, state, made_with(device_of(), asked[0])):
+    for key, group in list(runs.items()):
+        if trained := _kept(group, state, training_conditions(device_of(), group[0])):
             del runs[key]
             report(1 - len(runs) / count, "")
-            outcomes |= {run_key(run): _evaluate(run, one, state) for run in asked}
+            outcomes |= {run_key(run): _evaluate(run, trained, state) for run in group}
     return outcomes
 
 
@@ -132,37 +132,38 @@ def evaluate_kept(config: RunConfig, state: Path) -> Outcome | None:
 
     Raises errors of loading the data.
     """
-    one = _kept([config], state)
-    return _evaluate(config, one, state) if one else None
+    trained = _kept([config], state)
+    return _evaluate(config, trained, state) if trained else None
 
 
-def _kept(runs: list[RunConfig], state: Path, made: dict[str, Any] | None = None) -> TrainedRun | None:
-    """Return a training for these runs from its stored parameters, which must have the conditions ``made``."""
-    found = parameters.load(state, training_key(runs[0]))
-    if found is None or (made is not None and found.made != made):
+def _kept(runs: list[RunConfig], state: Path, conditions: dict[str, Any] | None = None) -> TrainedRun | None:
+    """Return a training for these runs from its stored parameters, trained under these conditions, if given."""
+    stored = parameters.load(state, training_key(runs[0]))
+    if stored is None or (conditions is not None and stored.conditions != conditions):
         return None
     split = load_data(runs)
     model = build_model(runs[0]["parts"], split)
-    if found.fingerprint != training_fingerprint(split, model):
+    if stored.fingerprint != training_fingerprint(split, model):
         return None
     device, dtype = device_of(), DTYPES[runs[0]["parts"]["training"]["dtype"]]
     training_data = build_data(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
-    trained = {name: value.to(device) for name, value in found.parameters.items()}
+    fitted = {name: value.to(device) for name, value in stored.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
-    about = found.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    return TrainedRun(split, model, training_data, streams, about, trained)
+    about = stored.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
+    return TrainedRun(split, model, training_data, streams, about, fitted)
 
 
-def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
+def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
     """Evaluate a trained run as its configuration says."""
-    split, model, training_data, streams, provenance = one.split, one.model, one.data, one.streams, one.provenance
-    if (parameters := one.parameters) is None:
-        return Outcome(config, "failed", provenance=provenance, reason=one.reason)
-    begun, asked = time.perf_counter(), config["evaluation"]
+    split, model, training_data = trained.split, trained.model, trained.data
+    streams, provenance = trained.streams, trained.provenance
+    if (parameters := trained.parameters) is None:
+        return Outcome(config, "failed", provenance=provenance, reason=trained.reason)
+    begun, evaluation = time.perf_counter(), config["evaluation"]
     try:
-        if "fit" in asked:
-            afterwards = FITS.build(asked["fit"])
+        if "fit" in evaluation:
+            afterwards = FITS.build(evaluation["fit"])
             with unchanged("fitting", training_data.tensors | parameters):
                 model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
         own = FittedRun(config, split, training_data, model, parameters, streams)
@@ -174,7 +175,7 @@ def _evaluate(config: RunConfig, one: TrainedRun, state: Path) -> Outcome:
     metrics, curves = measured(split, predicted, model.likelihood.scores)
     try:
         for entry, rows_of in ENTRIES.items():
-            if entry in asked:
+            if entry in evaluation:
                 metrics += rows_of(own, predicted, lambda training: _other(training, own, state))
     except (NotComparable, NotFinite) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
@@ -194,13 +195,13 @@ def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
     validate_config(run)
     name = f"{run['method']}, seed {run['seed']}, with which the run is compared"
-    asked = {training_key(run): [run]}
-    (outcome,) = _outcomes(asked, state, lambda _, text: tell(f"{name}: {text}")).values()
-    found = parameters.load(state, training_key(run))
-    if outcome.status != "done" or found is None:
+    runs = {training_key(run): [run]}
+    (outcome,) = _outcomes(runs, state, lambda _, text: tell(f"{name}: {text}")).values()
+    stored = parameters.load(state, training_key(run))
+    if outcome.status != "done" or stored is None:
         reason = outcome.reason or "its parameters could not be written"
         raise NotComparable(f"{name}: {reason}")
     device = device_of()
-    trained = {name: value.to(device) for name, value in found.parameters.items()}
+    trained = {name: value.to(device) for name, value in stored.parameters.items()}
     streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
     return FittedRun(run, own.split, own.data, build_model(run["parts"], own.split), trained, streams)

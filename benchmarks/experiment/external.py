@@ -29,15 +29,15 @@ def write_sets(
     table: Table, protocol: str, folder: Path, chosen: Callable[[RunConfig], bool] = lambda config: True
 ) -> Iterator[tuple[Path, list[str]]]:
     """Write the data of every split of a table; yield each file, with the attacked sets that it cannot hold."""
-    asked = [one for dataset in table.datasets for one in template(table, dataset, protocol) if chosen(one)]
-    if not asked:
+    every = [run for dataset in table.datasets for run in template(table, dataset, protocol) if chosen(run)]
+    if not every:
         raise UsageError(f"table {table.name} plans no runs of protocol {protocol} that were chosen")
     places: dict[tuple[str, int], list[RunConfig]] = {}
-    for one in asked:
-        places.setdefault((one["dataset"]["name"], one["dataset"]["split"]), []).append(one)
+    for run in every:
+        places.setdefault((run["dataset"]["name"], run["dataset"]["split"]), []).append(run)
     for (name, number), runs in places.items():
-        one = runs[-1]
-        split = load_split(one)
+        run = runs[-1]
+        split = load_split(run)
         arrays: dict[str, Any] = {
             "dataset": name, "split": number, "seeds": [run["seed"] for run in runs], "task": split.task,
             "outputs": split.n_outputs, "y_mean": split.y_mean, "y_std": split.y_std,
@@ -45,22 +45,22 @@ def write_sets(
         }  # fmt: skip
         if split.validation is not None:
             arrays |= {"validation/x": split.validation.x, "validation/y": split.validation.y}
-        sets = _sets(one, split)
+        sets = _sets(run, split)
         for each in sets:
             arrays |= {f"{each.name}/x": each.x, f"{each.name}/fingerprint": each.fingerprint}
         path = folder / f"{slug(name)}-{number}.npz"
         with files.replacing(path) as file:
             np.savez_compressed(file, **arrays)
-        yield path, [name for name in one["evaluation"]["sets"] if name not in {each.name for each in sets}]
+        yield path, [name for name in run["evaluation"]["sets"] if name not in {each.name for each in sets}]
 
 
 def score(table: Table, protocol: str, method: str, file: Path, store: Store, catalogue: Mapping[str, Any]) -> Path:
     """Measure a file of predictions, and write its record. Raises Refused, UsageError and StoreError."""
     _check_name(method, catalogue)
     answer = Answer(file)
-    asked = _asked(table, protocol, answer)
-    split = load_split(asked)
-    sets = _sets(asked, split)
+    run = _claimed(table, protocol, answer)
+    split = load_split(run)
+    sets = _sets(run, split)
     named = {each.name for each in sets}
     for key in answer.names:
         name, _, kind = key.rpartition("/")
@@ -79,12 +79,12 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
             f"{file}: set {wrong[0]!r}: expected {samples} samples as at {name!r}, found {draws[wrong[0]]}: draw as "
             "many functions at every set"
         )
-    made = config(asked, method, answer.digest, samples)
+    record_config = config(run, method, answer.digest, samples)
     for other in recorded(store, catalogue):
-        if other["method"] == method and same(other, asked) and other["sources"] != made["sources"]:
+        if other["method"] == method and same(other, run) and other["sources"] != record_config["sources"]:
             raise Refused(
-                f"{file}: other predictions of {method!r} were scored for {asked['dataset']['name']}, split "
-                f"{asked['dataset']['split']}, seed {asked['seed']}: delete {store.path(other)} or choose another name"
+                f"{file}: other predictions of {method!r} were scored for {run['dataset']['name']}, split "
+                f"{run['dataset']['split']}, seed {run['seed']}: delete {store.path(other)} or choose another name"
             )
     predicted = Predicted(made_elsewhere)
     for each in sets:
@@ -96,12 +96,12 @@ def score(table: Table, protocol: str, method: str, file: Path, store: Store, ca
     }  # fmt: skip
     if predicted.sources:
         about["sources"] = predicted.sources
-    return store.write(store.make(made, metrics, curves, about))
+    return store.write(store.make(record_config, metrics, curves, about))
 
 
-def _sets(asked: RunConfig, split: Split) -> list[EvaluationSet]:
+def _sets(run: RunConfig, split: Split) -> list[EvaluationSet]:
     """Return the evaluation sets without attacks, which need the model."""
-    sets = [split.evaluation(name) for name in asked["evaluation"]["sets"]]
+    sets = [split.evaluation(name) for name in run["evaluation"]["sets"]]
     return [each for each in sets if each.kind != "attack"]
 
 
@@ -121,7 +121,7 @@ def _check_name(method: str, catalogue: Mapping[str, Any]) -> None:
         )
 
 
-def _asked(table: Table, protocol: str, answer: Answer) -> RunConfig:
+def _claimed(table: Table, protocol: str, answer: Answer) -> RunConfig:
     """Return the run of the table that a file of predictions claims to be."""
     file = answer.file
     for name in ("dataset", "split"):
@@ -131,13 +131,13 @@ def _asked(table: Table, protocol: str, answer: Answer) -> RunConfig:
     if dataset not in table.datasets:
         raise Refused(f"{file}: {unknown(f'data set of table {table.name}', dataset, table.datasets)}")
     every = template(table, dataset, protocol)
-    asked = [one for one in every if one["dataset"]["split"] == split]
-    seed = answer.whole("seed") if "seed" in answer else (asked[0]["seed"] if asked else 0)
-    found = [one for one in asked if one["seed"] == seed]
+    of_split = [run for run in every if run["dataset"]["split"] == split]
+    seed = answer.whole("seed") if "seed" in answer else (of_split[0]["seed"] if of_split else 0)
+    found = [run for run in of_split if run["seed"] == seed]
     if not found:
-        there = [(one["dataset"]["split"], one["seed"]) for one in every]
+        pairs = [(run["dataset"]["split"], run["seed"]) for run in every]
         raise Refused(
             f"{file}: split {split}, seed {seed} of {dataset} is not in table {table.name} at protocol {protocol}, "
-            f"which has (split, seed) {', '.join(map(str, there[:10]))}{', ...' if len(there) > 10 else ''}"
+            f"which has (split, seed) {', '.join(map(str, pairs[:10]))}{', ...' if len(pairs) > 10 else ''}"
         )
     return found[0]

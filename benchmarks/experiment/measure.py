@@ -49,18 +49,18 @@ def measure(
 
     Calls ``report(runs done, outcome)`` after each run. A run that cannot be measured is reported and stops no other.
     """
-    found = Measured()
+    result = Measured()
     for done, config in enumerate(configs, start=1):
         try:
             outcome = measure_run(config, store, state)
         except Exception as error:  # parameters of older code raise many types
             outcome = BROKEN
-            found.problems.append(f"{run_key(config)}: {message(error) or type(error).__name__}")
+            result.problems.append(f"{run_key(config)}: {message(error) or type(error).__name__}")
         if outcome in (UNKEPT, UNTRAINED):
-            found.lacking.append(run_key(config))
-        found.counts[outcome] += 1
+            result.lacking.append(run_key(config))
+        result.counts[outcome] += 1
         report(done, outcome)
-    return found
+    return result
 
 
 def measure_run(config: RunConfig, store: Store, state: Path) -> str:
@@ -119,8 +119,8 @@ def _draws_anew(record: Record, store: Store) -> bool:
     """Return whether metrics that need the trained parameters have changed since the record: one has a newer version,
     or its evaluation's entry now gives an additional one."""
     entries, versions = {name: m.entry for name, m in METRICS.items() if m.entry}, record["metric_versions"]
-    asked = {entries[row["metric"]] for row in record["metrics"] if row["metric"] in entries}
-    return any(versions.get(name, 0) < store.version(name) for name, entry in entries.items() if entry in asked)
+    evaluated = {entries[row["metric"]] for row in record["metrics"] if row["metric"] in entries}
+    return any(versions.get(name, 0) < store.version(name) for name, entry in entries.items() if entry in evaluated)
 
 
 def _evaluate(config: RunConfig, store: Store, state: Path, record: Record | None) -> str:

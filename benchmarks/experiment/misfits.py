@@ -41,7 +41,7 @@ TINY: dict[str, dict[str, Any]] = {
 }
 FEWER = {"size": 2, "fit_steps": 1, "samples": 4, "rank": 2, "every": 1, "start": 0.0}
 FEWER |= {"warmup": 1, "thinning": 1, "leapfrogs": 2, "map_steps": 1, "k": 1}
-GIVEN = {
+REQUIRED = {
     "family": {"ensemble": {"base": {"name": "mean_field"}}},
     "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},
 }
@@ -51,7 +51,7 @@ POINTS, CLASSES = 4, 2
 
 def misfits(configs: Iterable[RunConfig]) -> list[str]:
     """Return a sentence for every method of these runs whose parts do not fit together, with its data sets."""
-    told: dict[tuple[str, str], dict[str, None]] = {}
+    reasons: dict[tuple[str, str], dict[str, None]] = {}
     tried: dict[str, str] = {}
     for config in configs:
         data = config["dataset"]
@@ -63,8 +63,8 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
         if key not in tried:
             tried[key] = misfit(parts, known.task, numbers, held)
         if tried[key]:
-            told.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
-    return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in told.items()]
+            reasons.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
+    return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in reasons.items()]
 
 
 def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -> str:
@@ -88,8 +88,8 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
-            asking = (parts["divergence"] or {})["name"]
-            return f"divergence {asking!r} needs a {' or a '.join(lacks)}, and the method has none"
+            divergence = (parts["divergence"] or {})["name"]
+            return f"divergence {divergence!r} needs a {' or a '.join(lacks)}, and the method has none"
         place = place_of(error)
         return f"{type(error).__name__}: {message(error)[:300]}{place and f' ({place})'}"
     return ""
@@ -107,15 +107,15 @@ def _try(parts: PartsConfig, task: str, numbers: int, held: bool) -> None:
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
     training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
-    asked = None if model.divergence is None else Trial(model.divergence)
-    model = replace(model, divergence=asked)
+    trial = None if model.divergence is None else Trial(model.divergence)
+    model = replace(model, divergence=trial)
     (trained,) = training.start(model, training_data, streams.child("train"), None).run()
-    if asked is not None and not asked.times:
+    if trial is not None and not trial.times:
         raise NotSupported(f"family {parts['family']['name']!r} has its own objective and uses no divergence")
     if trained.parameters is not None:
-        asking = streams.child("evaluate")
-        fitted = model.after_training(trained.parameters, training_data, asking)
-        predict_sets(FittedRun(config, split, training_data, model, fitted, asking))
+        evaluating = streams.child("evaluate")
+        fitted = model.after_training(trained.parameters, training_data, evaluating)
+        predict_sets(FittedRun(config, split, training_data, model, fitted, evaluating))
 
 
 class Trial(Divergence):
@@ -135,14 +135,14 @@ class Trial(Divergence):
         return getattr(self.divergence, name)
 
 
-def triples(own: bool, asked: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, ...]]:
+def triples(own: bool, only: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, ...]]:
     """Return the triples of family, divergence and prior that fit with their defaults, for either task.
 
-    own: those that contain a part of a plug-in, instead of those of this project's parts alone. asked: the only part of
+    own: those that contain a part of a plug-in, instead of those of this project's parts alone. only: the only part of
     a kind.
     """
     new = own_parts()
-    parts = ([asked[kind]] if kind in asked else [*known()[kind], *new[kind]] for kind in FITTING)
+    parts = ([only[kind]] if kind in only else [*known()[kind], *new[kind]] for kind in FITTING)
     return [
         names
         for names in product(*parts)
@@ -153,7 +153,7 @@ def triples(own: bool, asked: Mapping[str, str] = MappingProxyType({})) -> list[
 
 def _misfit_of(names: tuple[str, ...], task: str) -> str:
     """Return why parts do not fit, with a context and without: a divergence of weights refuses one."""
-    spec = {kind: {"name": name} | GIVEN.get(kind, {}).get(name, {}) for kind, name in zip(FITTING, names)}
+    spec = {kind: {"name": name} | REQUIRED.get(kind, {}).get(name, {}) for kind, name in zip(FITTING, names)}
     spec |= {"likelihood": {"name": LIKELIHOODS[task]}}
     try:
         why = misfit(resolve(TINY | spec), task)

@@ -28,7 +28,7 @@ class Kept:
 
     parameters: Parameters
     fingerprint: str
-    made: dict[str, Any]
+    conditions: dict[str, Any]
     provenance: Provenance
 
 
@@ -39,7 +39,7 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
         "format": FORMAT,
         "training": training,
         "fingerprint": kept.fingerprint,
-        "made": kept.made,
+        "made": kept.conditions,
         "provenance": kept.provenance,
     }
     arrays: dict[str, Any] = {
@@ -62,7 +62,7 @@ def load(state: Path | str, key: str) -> Kept | None:
     """Return the parameters of a training, or None; print the reason if the file is damaged."""
     path = parameters_path(state, key)
     try:
-        found = read(path, path.stem)
+        kept = read(path, path.stem)
     except FileNotFoundError:
         return None
     except DAMAGE as error:
@@ -70,7 +70,7 @@ def load(state: Path | str, key: str) -> Kept | None:
         print(f"{path}: these parameters are not used: {reason[:200]}")
         return None
     use(path)
-    return found
+    return kept
 
 
 def read(path: Path, key: str) -> Kept:
@@ -83,8 +83,6 @@ def read(path: Path, key: str) -> Kept:
     if digest(about["training"]) != key:
         raise ValueError("it belongs to another training")
     parameters = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    found = Kept(
-        parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"]))
-    )
-    float(found.provenance["seconds"])
-    return found
+    kept = Kept(parameters, str(about["fingerprint"]), dict(about["made"]), cast(Provenance, dict(about["provenance"])))
+    float(kept.provenance["seconds"])
+    return kept

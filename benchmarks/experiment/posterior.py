@@ -34,51 +34,51 @@ def posterior_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[M
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
-    asked, data = own.config["evaluation"]["posterior"], own.config["dataset"]
-    x = uniform_inputs(asked, own.data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
-    q = draws_of(asked, own, x)
+    settings, data = own.config["evaluation"]["posterior"], own.config["dataset"]
+    x = uniform_inputs(settings, own.data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
+    q = draws_of(settings, own, x)
 
     def row(metric: str, condition: str, value: float, space: str) -> MetricRow:
         where, n = f"space={condition}", q[space].shape[1]
         return {"dataset": data["name"], "condition": where, "metric": metric, "value": value, "n": n}
 
-    found = [row("entropy", space, entropy(space, values, asked["points"]), space) for space, values in q.items()]
-    for label, trainings in sorted(asked["against"].items()):
-        others = [draws_of(asked, other(training), x) for training in trainings]
+    rows = [row("entropy", space, entropy(space, values, settings["points"]), space) for space, values in q.items()]
+    for label, trainings in sorted(settings["against"].items()):
+        others = [draws_of(settings, other(training), x) for training in trainings]
         for space, values in q.items():
             if not others or any(space not in each for each in others):
                 continue
             to = fmean(divergence(values, each[space]) for each in others)
-            found.append(row("knn_kl", f"{space};pair=q->{label}", to, space))
+            rows.append(row("knn_kl", f"{space};pair=q->{label}", to, space))
             if label != "q":
                 back = fmean(divergence(each[space], values) for each in others)
-                found.append(row("knn_kl", f"{space};pair={label}->q", back, space))
-    return found
+                rows.append(row("knn_kl", f"{space};pair={label}->q", back, space))
+    return rows
 
 
-def uniform_inputs(asked: PosteriorConfig, training_data: TrainingData, seed: int) -> Tensor:
+def uniform_inputs(settings: PosteriorConfig, training_data: TrainingData, seed: int) -> Tensor:
     """Return inputs ``[sets * T, ...]``, uniform in the box of the training inputs."""
     streams = Streams([seed], training_data.low.device, training_data.low.dtype)
-    unit = streams.uniform(asked["sets"] * asked["points"], *training_data.low.shape[1:])
+    unit = streams.uniform(settings["sets"] * settings["points"], *training_data.low.shape[1:])
     return (training_data.low.unsqueeze(1) + (training_data.high - training_data.low).unsqueeze(1) * unit)[0]
 
 
 @torch.no_grad()
-def draws_of(asked: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
+def draws_of(settings: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
     """Return draws of one posterior; no parameters where the family draws none or a fit part changes the functions."""
     model, parameters, streams = fitted.model, fitted.parameters, fitted.streams
-    found: Draws = {}
+    draws: Draws = {}
     if model.fit is None:
         family = Held.of(parameters).family
         drawing = streams.child("posterior parameters")
         try:
-            weights = model.family.weights(model.network, family, asked["draws"], drawing)
-            found[PARAMETER] = _different(model.network.flatten(weights).double())
+            weights = model.family.weights(model.network, family, settings["draws"], drawing)
+            draws[PARAMETER] = _different(model.network.flatten(weights).double())
         except NotSupported:
             pass
-    f, _ = predict(model, parameters, x.to(streams.dtype), asked["draws"], streams.child("posterior functions"))
-    found[PREDICTOR] = _different(f.unflatten(1, (asked["sets"], -1)).flatten(2).movedim(0, 1))
-    return {space: values for space, values in found.items() if values.shape[1] >= FEWEST}
+    f, _ = predict(model, parameters, x.to(streams.dtype), settings["draws"], streams.child("posterior functions"))
+    draws[PREDICTOR] = _different(f.unflatten(1, (settings["sets"], -1)).flatten(2).movedim(0, 1))
+    return {space: values for space, values in draws.items() if values.shape[1] >= FEWEST}
 
 
 def entropy(space: str, values: Tensor, points: int) -> float:

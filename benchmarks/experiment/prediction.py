@@ -81,7 +81,7 @@ def predict_sets(own: FittedRun) -> Predicted:
     """
     split, model, training_data, parameters, streams = own.split, own.model, own.data, own.parameters, own.streams
     samples, std = own.config["evaluation"]["samples"], model.noise_std(parameters)
-    found = Predicted(noise_std=None if std is None else float(std[0]))
+    predicted = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, training_data)
     for name in own.config["evaluation"]["sets"]:
         chosen = split.evaluation(name)
@@ -94,9 +94,9 @@ def predict_sets(own: FittedRun) -> Predicted:
             f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare, name)
         if not torch.isfinite(f).all():
             raise NotFinite(f"predictions on {name!r} are not finite")
-        found.note(chosen)
-        found.sets[name] = predictions_of(model, split, f, marginals, found.noise_std, chosen.y)
-    return found
+        predicted.note(chosen)
+        predicted.sets[name] = predictions_of(model, split, f, marginals, predicted.noise_std, chosen.y)
+    return predicted
 
 
 def predictions_of(
@@ -113,8 +113,8 @@ def predictions_of(
         )
     if not np.isfinite(values).all():
         raise NotFinite("predictions are beyond the range of float32, in which they are stored")
-    given = () if marginals is None else (m.cpu().numpy() for m in marginals)
-    values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *given))
+    in_closed_form = () if marginals is None else (m.cpu().numpy() for m in marginals)
+    values, *moments = (each[..., 0] if split.n_outputs == 1 else each for each in (values, *in_closed_form))
     return stored.RegressionPredictions(values, noise_std, y, split.y_mean, split.y_std, *moments)
 
 

@@ -38,21 +38,21 @@ def reference_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[M
     ``other`` returns another training's result; rows are averaged over the trainings of a label. Raises
     :class:`NotFinite`, NotSupported.
     """
-    asked, split = own.config["evaluation"]["reference"], own.split
-    chosen, samples = split.evaluation(asked["set"]), own.config["evaluation"]["samples"]
-    found: list[MetricRow] = []
+    settings, split = own.config["evaluation"]["reference"], own.split
+    chosen, samples = split.evaluation(settings["set"]), own.config["evaluation"]["samples"]
+    rows: list[MetricRow] = []
 
     def add(label: str, references: list[Predictions]) -> None:
-        each = [distances.between(predicted.sets[asked["set"]], reference) for reference in references]
+        each = [distances.between(predicted.sets[settings["set"]], reference) for reference in references]
         means = {metric: float(np.mean([values[metric] for values in each])) for metric in each[0]}
         where = ";".join(filter(None, (f"reference={label}", chosen.condition)))
-        found.extend(metric_rows(split.name, where, means, len(chosen.x)))
+        rows.extend(metric_rows(split.name, where, means, len(chosen.x)))
 
-    if asked["exact"]:
+    if settings["exact"]:
         add(EXACT, [exact(own, chosen.x, samples)])
-    for label, trainings in sorted(asked["against"].items()):
+    for label, trainings in sorted(settings["against"].items()):
         add(label, [_predictions(other(each), chosen.x, samples) for each in trainings])
-    return found
+    return rows
 
 
 def _predictions(fitted: FittedRun, x: np.ndarray, samples: int) -> Predictions:
@@ -113,7 +113,7 @@ def evidence_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[Me
     :class:`NotFinite`, NotSupported.
     """
     name = own.config["evaluation"]["evidence"]
-    chosen, x, y, variance = _asked(own, name)
+    chosen, x, y, variance = _set_and_noise(own, name)
     mean, covariance = (each[0].double().cpu() for each in prior_at(own, x))
     value = _joint(name, mean, covariance, variance, y) / len(y)
     return metric_rows(own.split.name, chosen.condition, {"log_marginal_likelihood": value}, len(y))
@@ -130,7 +130,7 @@ def bound_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[Metri
     name, family = own.config["evaluation"]["bound"], own.model.family
     if not isinstance(family, SparseGP):
         raise NotSupported(f"bound of {name!r}: wanted family 'sparse_gp', found {family.name!r}")
-    chosen, x, y, variance = _asked(own, name)
+    chosen, x, y, variance = _set_and_noise(own, name)
     points = family.inducing_points(Held.of(own.parameters).family)
     noise, targets = (torch.as_tensor(each, dtype=torch.float64, device=x.device)[None] for each in (variance, y))
     value = collapsed(points, noise, x, targets)[0].item()
@@ -139,7 +139,7 @@ def bound_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[Metri
     return metric_rows(own.split.name, chosen.condition, {"collapsed_bound": value / len(y)}, len(y))
 
 
-def _asked(own: FittedRun, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float]:
+def _set_and_noise(own: FittedRun, name: str) -> tuple[EvaluationSet, Tensor, Tensor, float]:
     """Return the set, its inputs ``[1, N, ...]`` and targets ``[N]``, and the variance of the noise. Raises
     NotSupported.
     """

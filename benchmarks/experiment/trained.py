@@ -49,16 +49,21 @@ def device_of() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def made_with(device: torch.device, run: RunConfig) -> dict[str, Any]:
+def training_conditions(device: torch.device, run: RunConfig) -> dict[str, Any]:
     """Return the conditions besides configuration and data under which a training gives the same numbers."""
-    made = {"code": CODE, "torch": str(torch.__version__), "device": device.type, "threads": torch.get_num_threads()}
-    return made | precision_of(run, device)
+    conditions = {
+        "code": CODE,
+        "torch": str(torch.__version__),
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+    }
+    return conditions | precision_of(run, device)
 
 
 def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
     """Return the precision of a run's networks, if it is not that of the data."""
-    asked = run["parts"]["training"].get("precision", "float32")
-    return {} if asked == "float32" else {"precision": used(asked, device)}
+    precision = run["parts"]["training"].get("precision", "float32")
+    return {} if precision == "float32" else {"precision": used(precision, device)}
 
 
 def as_graphs(training: T, model: Model, data: TrainingData) -> tuple[T, dict[str, bool]]:
@@ -86,22 +91,20 @@ class TrainedRun:
     reason: str | None = None
 
 
-def train(
-    asked: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]
-) -> dict[str, TrainedRun]:
+def train(runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]) -> dict[str, TrainedRun]:
     """Return trainings by key, with their parameters stored. A checkpoint of a larger stack resumes the whole stack, so
     that the numbers are those of an uninterrupted training."""
     shared = origin.collect()  # now: during a long training the checkout may move on from the code that is loaded
-    splits = {key: load_data(runs) for key, runs in asked.items()}
-    first = next(iter(asked.values()))[0]
+    splits = {key: load_data(group) for key, group in runs.items()}
+    first = next(iter(runs.values()))[0]
     model = build_model(first["parts"], next(iter(splits.values())))
     fingerprints = {key: training_fingerprint(split, model) for key, split in splits.items()}
     device = device_of()
-    made = made_with(device, first)
+    conditions = training_conditions(device, first)
     checkpoints = Checkpoints(state)
-    found = checkpoints.find(fingerprints, made)
-    stack = {training_key(config): config for config in found.configs} if found else {}
-    stack |= {key: runs[0] for key, runs in asked.items()}
+    checkpoint = checkpoints.find(fingerprints, conditions)
+    stack = {training_key(config): config for config in checkpoint.configs} if checkpoint else {}
+    stack |= {key: group[0] for key, group in runs.items()}
     splits = {key: splits.get(key) or load_split(config) for key, config in stack.items()}
     training = TRAININGS.build(first["parts"]["training"])
     dtype = DTYPES[training.dtype]
@@ -112,12 +115,12 @@ def train(
     streams = run_streams(list(stack.values()), device, dtype)
     prints = [fingerprints.get(key) or training_fingerprint(split, model) for key, split in splits.items()]
     machine = {name: shared[name] for name in ("cpu", "device")}
-    machine = found.with_machine(machine) if found else machine
-    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **made}
+    machine = checkpoint.with_machine(machine) if checkpoint else machine
+    about = {"keys": list(stack), "configs": list(stack.values()), "fingerprints": prints, **conditions}
     about |= {"cpu": machine["cpu"], "machine": machine}
-    callback = CheckpointCallback(checkpoints, about, list(asked), found)
+    callback = CheckpointCallback(checkpoints, about, list(runs), checkpoint)
     wall, processor = time.perf_counter(), time.process_time()
-    stacked = training.start(model, training_data, streams.child("train"), found.state if found else None)
+    stacked = training.start(model, training_data, streams.child("train"), checkpoint.state if checkpoint else None)
     started = origin.now()
     with unchanged("training", training_data.tensors):
         trained = stacked.run(report, callback)
@@ -130,9 +133,9 @@ def train(
         "started": started,
     }
     about_all |= {"finished": origin.now()} | memory(device) | precision_of(first, device) | graphs
-    done: dict[str, TrainedRun] = {}
+    results: dict[str, TrainedRun] = {}
     for i, ((key, config), result) in enumerate(zip(stack.items(), trained, strict=True)):
-        if key not in asked:
+        if key not in runs:
             continue
         provenance: Provenance = {**about_all, "epochs": result.epochs, "training_fingerprint": prints[i]}
         provenance["fingerprint"] = splits[key].fingerprint
@@ -140,23 +143,25 @@ def train(
             provenance["diagnostics"] = result.diagnostics
         if result.warnings:
             provenance["warnings"] = result.warnings
-        if found:
+        if checkpoint:
             provenance["resumed"] = callback.resumed
         noise = streams.subset([i]).child("evaluate")
-        one = done[key] = TrainedRun(splits[key], model, training_data.of(i), noise, provenance, reason=result.reason)
+        run = results[key] = TrainedRun(
+            splits[key], model, training_data.of(i), noise, provenance, reason=result.reason
+        )
         if result.reason:
             continue
         begun = time.perf_counter()
         try:
-            with unchanged("fitting", one.data.tensors):
-                fitted = model.after_training(result.parameters, one.data, noise)
+            with unchanged("fitting", run.data.tensors):
+                fitted = model.after_training(result.parameters, run.data, noise)
         except (FitFailed, ChangedInPlace) as error:
-            one.reason = str(error)
+            run.reason = str(error)
             continue
-        one.parameters = fitted
+        run.parameters = fitted
         provenance["fit_seconds"] = time.perf_counter() - begun
-        parameters.save(state, config, parameters.Kept(one.parameters, prints[i], made, provenance))
-    return done
+        parameters.save(state, config, parameters.Kept(run.parameters, prints[i], conditions, provenance))
+    return results
 
 
 def memory(device: torch.device) -> dict[str, int]:

@@ -51,11 +51,11 @@ def screening_roc(cases: screening.Cases) -> Curve:
     return {"fpr": compact(screening.FPR_GRID), "sensitivity": compact(np.interp(screening.FPR_GRID, false, true))}
 
 
-def referral(found: screening.Curves) -> Curve:
+def referral(curves: screening.Curves) -> Curve:
     """Return referral curves at the shares 0, 0.01, ..., 1 of referred cases."""
     share = np.linspace(0, 1, 101)
-    rows = {name: np.round(share * (len(curve) - 1)).astype(int) for name, curve in found.items()}
-    return {"referred": compact(share)} | {name: compact(curve[rows[name]]) for name, curve in found.items()}
+    rows = {name: np.round(share * (len(curve) - 1)).astype(int) for name, curve in curves.items()}
+    return {"referred": compact(share)} | {name: compact(curve[rows[name]]) for name, curve in curves.items()}
 
 
 def entropy_histogram(id: np.ndarray, ood: np.ndarray, classes: int, bins: int = 30) -> Curve:

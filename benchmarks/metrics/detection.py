@@ -49,13 +49,13 @@ follow it."""
 AVERAGED = ("ood_auroc", "ood_aupr", "ood_fpr95")
 
 
-def by_group(dataset: str, found: Sequence[MetricRow]) -> list[MetricRow]:
+def by_group(dataset: str, rows: Sequence[MetricRow]) -> list[MetricRow]:
     """Average each metric of AVERAGED over the evaluated sets of a group ("near_ood_auroc" and so on), for each score
-    in the rows ``found``. n is the sum over the sets."""
+    in the rows. n is the sum over the sets."""
     means: list[MetricRow] = []
     for group, members in GROUPS.get(dataset, {}).items():
         sets = [f"ood={name}" for name in members]
-        own = [row for row in found if row["metric"] in AVERAGED and row["condition"].partition(";")[0] in sets]
+        own = [row for row in rows if row["metric"] in AVERAGED and row["condition"].partition(";")[0] in sets]
         for metric, score in dict.fromkeys((row["metric"], score_of(row["condition"])) for row in own):
             same = [row for row in own if (row["metric"], score_of(row["condition"])) == (metric, score)]
             mean = float(np.mean([row["value"] for row in same]))

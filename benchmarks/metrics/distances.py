@@ -22,14 +22,14 @@ def between(own: Predictions, reference: Predictions) -> dict[str, float]:
     Wasserstein-2 needs equally many draws of both, and is left out otherwise.
     """
     (mean, std, draws), (other_mean, other_std, other_draws) = map(moments, (own, reference))
-    found = {
+    values = {
         "mean_distance": float(np.sqrt(np.mean((mean - other_mean) ** 2))),
         "std_distance": float(np.sqrt(np.mean((std - other_std) ** 2))),
     }
     if len(draws) == len(other_draws):
         each = pointwise_wasserstein2(draws, other_draws)
-        found |= {"wasserstein2": float(each.mean()), "wasserstein2_squared": float((each**2).mean())}
-    return found
+        values |= {"wasserstein2": float(each.mean()), "wasserstein2_squared": float((each**2).mean())}
+    return values
 
 
 def pointwise_wasserstein2(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def growth(
     distance, _ = cKDTree(training).query(grid)
     _, nearest = cKDTree(grid).query(training)
     far = np.argsort(distance, kind="stable")[-max(1, round(FAR * len(grid))) :]
-    found = {"std_at_data": float(std[nearest].mean()), "std_far": float(std[far].mean())}
+    values = {"std_at_data": float(std[nearest].mean()), "std_far": float(std[far].mean())}
     if entropy is not None:
-        found["entropy_far"] = float(np.asarray(entropy)[far].mean())
-    return found | ({"std_far_ratio": found["std_far"] / found["std_at_data"]} if found["std_at_data"] else {})
+        values["entropy_far"] = float(np.asarray(entropy)[far].mean())
+    return values | ({"std_far_ratio": values["std_far"] / values["std_at_data"]} if values["std_at_data"] else {})

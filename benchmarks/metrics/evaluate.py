@@ -67,8 +67,8 @@ def evaluate(
         summaries = {s.name: _summary(classified[s.name]) for s in sets if s.kind != "grid"}
         rows, drawn = _classification(dataset, sets, classified, summaries, inputs, scores)
         if screens:
-            found, more = _screening(dataset, sets, classified, summaries)
-            rows, drawn = rows + found, drawn | more
+            screening_rows, screening_curves = _screening(dataset, sets, classified, summaries)
+            rows, drawn = rows + screening_rows, drawn | screening_curves
     elif task == "regression":
         regressed = _checked(RegressionPredictions, sets, predictions, inputs)
         rows, drawn = _regression(dataset, sets, regressed, inputs, scores)
@@ -154,12 +154,12 @@ def _screening(
     labelled = [s for s in sets if s.kind in LABELLED]
     cases = {s.name: screening.Cases.of(summaries[s.name], predictions[s.name].given_labels) for s in labelled}
     for s in labelled:
-        asked = [(s.condition, "", cases[s.name])]
+        variants = [(s.condition, "", cases[s.name])]
         if s.kind == "shift":
             condition, both = f"joint;{s.condition}", (cases[known], cases[s.name])
-            asked.append((condition, "joint_", screening.joint(*both)))
-            asked.append((f"{condition};balanced", "balanced_", screening.balanced(*both)))
-        for condition, prefix, chosen in asked:
+            variants.append((condition, "joint_", screening.joint(*both)))
+            variants.append((f"{condition};balanced", "balanced_", screening.balanced(*both)))
+        for condition, prefix, chosen in variants:
             values = screening.metrics(chosen)
             if "auroc" in values:
                 referred = screening.referral_curves(chosen)

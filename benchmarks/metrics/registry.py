@@ -122,9 +122,9 @@ def own_rows(
                         value = None
                     value = None if value is None else float(value)
             except (Exception, SystemExit) as error:
-                told = f"{type(error).__name__}: {message(error)[:200]}"
+                reason = f"{type(error).__name__}: {message(error)[:200]}"
                 raise ValueError(
-                    f"metric {name!r} on evaluation set {s.name!r}: {told}; correct the plug-in that adds it"
+                    f"metric {name!r} on evaluation set {s.name!r}: {reason}; correct the plug-in that adds it"
                 ) from error
             if value is None:
                 continue

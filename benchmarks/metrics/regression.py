@@ -169,22 +169,22 @@ class Mixture:
         ends = self.means + ndtri(level) * self.std  # the mixture's quantile lies between those of its components
         low, high = ends.min(0), ends.max(0)
         spread = np.sqrt(self.means.var(0) + (self.std**2).mean(0))
-        found = np.clip(self.means.mean(0) + ndtri(level) * spread, low, high)
-        left = np.flatnonzero(high > low)
+        quantiles = np.clip(self.means.mean(0) + ndtri(level) * spread, low, high)
+        active = np.flatnonzero(high > low)
         for _ in range(200):
-            if not len(left):
+            if not len(active):
                 break
-            x, std = found[left], self.std[:, left] if self.std.shape[1] > 1 else self.std
-            standard = (x - self.means[:, left]) / std
+            x, std = quantiles[active], self.std[:, active] if self.std.shape[1] > 1 else self.std
+            standard = (x - self.means[:, active]) / std
             above = (1 + _erf(standard / np.sqrt(2)).mean(0)) / 2 - level
             slope = (np.exp(-(standard**2) / 2) / std).mean(0) / np.sqrt(2 * np.pi)
-            low[left], high[left] = np.where(above < 0, x, low[left]), np.where(above < 0, high[left], x)
+            low[active], high[active] = np.where(above < 0, x, low[active]), np.where(above < 0, high[active], x)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = x - above / slope
-            inside = (newton > low[left]) & (newton < high[left])
-            found[left] = np.where(inside, newton, (low[left] + high[left]) / 2)
-            left = left[np.abs(found[left] - x) > _CLOSE * self.std.min()]
-        return found
+            inside = (newton > low[active]) & (newton < high[active])
+            quantiles[active] = np.where(inside, newton, (low[active] + high[active]) / 2)
+            active = active[np.abs(quantiles[active] - x) > _CLOSE * self.std.min()]
+        return quantiles
 
 
 def _distance(mean: np.ndarray, std: np.ndarray) -> np.ndarray:

@@ -81,8 +81,8 @@ def auprc(score: np.ndarray, labels: np.ndarray) -> float | None:
         return None
     order = np.argsort(-score, kind="stable")
     last = np.append(np.diff(score[order]) != 0, True)  # last case of each threshold
-    found = np.cumsum(labels[order])[last]
-    precision, recall = found / (np.flatnonzero(last) + 1), found / found[-1]
+    findings = np.cumsum(labels[order])[last]
+    precision, recall = findings / (np.flatnonzero(last) + 1), findings / findings[-1]
     return float(np.trapezoid(np.append(1, precision), np.append(0, recall)))
 
 
@@ -97,8 +97,8 @@ def balanced_accuracy(cases: Cases) -> float:
 
 def roc(score: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """False and true positive rates at every threshold, from (0, 0) to (1, 1); for labels of both kinds."""
-    found = Detection.of(score[labels == 0], score[labels == 1])
-    return found.fpr, found.tpr
+    detection = Detection.of(score[labels == 0], score[labels == 1])
+    return detection.fpr, detection.tpr
 
 
 def sensitivity(score: np.ndarray, labels: np.ndarray, specificity: float = NHS[1]) -> float | None:
@@ -137,9 +137,9 @@ def _areas(ordered: Cases) -> Curves:
         alike = len(np.unique(np.stack([tied.score, tied.labels]), axis=1).T) < 2
         for name, (area, expected, with_findings_alone) in AREAS.items():
             if n in (0, end) or alike:  # the order of ties makes no difference
-                kept = ordered.take(np.arange(n))
-                right = len(np.unique(kept.labels)) < 2 and bool(kept.correct.all())
-                value = 1.0 if right else area(kept.score, kept.labels)
+                remaining = ordered.take(np.arange(n))
+                right = len(np.unique(remaining.labels)) < 2 and bool(remaining.correct.all())
+                value = 1.0 if right else area(remaining.score, remaining.labels)
             else:
                 drawn = fixed.score, fixed.labels, tied.score, tied.labels, n - start
                 value = expected(*drawn) + _of_one_kind(fixed, tied, n - start, with_findings_alone)

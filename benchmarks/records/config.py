@@ -65,9 +65,9 @@ class Config(dict):
 
 def fixed(values: Any, **keys: str) -> Any:
     """Return a configuration, or a part of it, as a read-only one; keys: those known already."""
-    found = Config(values)
-    vars(found).update(keys)
-    return found
+    config = Config(values)
+    vars(config).update(keys)
+    return config
 
 
 def canonical_json(config: Any) -> str:
@@ -88,13 +88,13 @@ def once(key: Callable[[C], T]) -> Callable[[C], T]:
     """Cache a function of a configuration in every :class:`Config`."""
 
     @wraps(key)
-    def found(config: C) -> T:
-        kept = vars(config) if isinstance(config, Config) else {}
-        if key.__name__ not in kept:
-            kept[key.__name__] = key(config)
-        return kept[key.__name__]
+    def cached(config: C) -> T:
+        cache = vars(config) if isinstance(config, Config) else {}
+        if key.__name__ not in cache:
+            cache[key.__name__] = key(config)
+        return cache[key.__name__]
 
-    return found
+    return cached
 
 
 @once
@@ -142,10 +142,10 @@ def kind_key(config: RunConfig) -> str:
     """Return the key shared by runs that differ in seed and split only, and so cost the same."""
     evaluation: Any = config.get("evaluation")
     for name in COMPARISONS:
-        if asked := (evaluation or {}).get(name):
+        if comparison := (evaluation or {}).get(name):
             # Comparisons with other runs do not change the cost.
-            counts = {label: len(runs) for label, runs in asked["against"].items()}
-            evaluation = {**evaluation, name: {**asked, "against": counts}}
+            counts = {label: len(runs) for label, runs in comparison["against"].items()}
+            evaluation = {**evaluation, name: {**comparison, "against": counts}}
     return f"{stack_key(config)}-{digest(evaluation, 8)}"
 
 
@@ -167,8 +167,8 @@ def differences(own: RunConfig, other: RunConfig) -> list[tuple[str, str, str]]:
 def _settings(config: RunConfig) -> dict[str, str]:
     data: Any = {name: config["dataset"].get(name) for name in ("version", "scheme")}
     wanted: Any = {name: config["evaluation"].get(name) for name in ("samples", "sets", "evidence", "bound", "fit")}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    return _flat(config["parts"]) | _flat(data, ".dataset") | _flat(given, ".evaluation")
+    present = {name: value for name, value in wanted.items() if value is not None}
+    return _flat(config["parts"]) | _flat(data, ".dataset") | _flat(present, ".evaluation")
 
 
 def _flat(value: Any, at: str = "") -> dict[str, str]:
@@ -185,10 +185,10 @@ def method_of(config: RunConfig) -> str:
 
 def by_training(configs: Iterable[RunConfig]) -> dict[str, list[RunConfig]]:
     """Return runs by the training that they share."""
-    found: dict[str, list[RunConfig]] = {}
+    runs: dict[str, list[RunConfig]] = {}
     for config in configs:
-        found.setdefault(training_key(config), []).append(config)
-    return found
+        runs.setdefault(training_key(config), []).append(config)
+    return runs
 
 
 def is_large(config: RunConfig) -> bool:

@@ -31,7 +31,7 @@ SHARED = re.compile(  # in the format of serialise
 )
 ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
-TOLD: dict[str, set[type]] = {
+PROVENANCE_TYPES: dict[str, set[type]] = {
     "commit": {str},
     "dirty": {bool, type(None)},
     "cpu": {str},
@@ -112,28 +112,28 @@ def parse(
     try:
         if b"\\ud" in data:  # perhaps half of a character, which no output can hold
             json.dumps(DECODER.decode(data.decode()), ensure_ascii=False).encode()
-        text, rest = _apart(data, "curves" in without)
-        same, rest = _same(rest) if head and int(head[1]) == SCHEMA else (None, rest)
-        record: Any = DECODER.decode(rest.decode())
-        if same:
-            record["config"], key = reader.heads.config(same[1])
-            record["metric_versions"] = reader.heads.versions(same[0])
+        metrics_text, remainder = _without_metrics(data, "curves" in without)
+        shared, remainder = _without_shared(remainder) if head and int(head[1]) == SCHEMA else (None, remainder)
+        record: Any = DECODER.decode(remainder.decode())
+        if shared:
+            record["config"], key = reader.heads.config(shared[1])
+            record["metric_versions"] = reader.heads.versions(shared[0])
         if not isinstance(record, dict) or type(record.get("schema")) is not int:
             raise ValueError("no schema")
         for section_name, kind in SECTIONS.items():
             if not isinstance(record.get(section_name), kind):
                 raise ValueError(f"{section_name} missing or malformed")
-        rows, values = reader.read(text) if text else reader.of(readable(record["metrics"]))
+        rows, values = reader.read(metrics_text) if metrics_text else reader.of(readable(record["metrics"]))
         del record["sha256"]
         if record["schema"] != SCHEMA:
             raise ValueError(f"schema {record['schema']}, expected {SCHEMA}")
-        if not same:
+        if not shared:
             check_form(record["config"])
             key = run_key(record["config"])
         _check(cast(Record, record), key, rows, values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
-        told = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
-        raise RecordError(f"{path}: not a record of this project ({told[:200]}): {WHAT_TO_DO}") from error
+        reason = f"no {error}" if isinstance(error, KeyError) else message(error) or type(error).__name__
+        raise RecordError(f"{path}: not a record of this project ({reason[:200]}): {WHAT_TO_DO}") from error
     if record["key"] != path.stem:
         raise RecordError(f"{path}: holds the record of key {record['key']!r}, not of its name: {WHAT_TO_DO}")
     config = record["config"]
@@ -172,7 +172,7 @@ class LazyCurves(Mapping[str, Any]):
         return len(self._texts)
 
 
-def _apart(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
+def _without_metrics(data: bytes, without_curves: bool) -> tuple[bytes, bytes]:
     """Return the text of a record's metrics, and its bytes without them, optionally without curves too.
 
     Raises ValueError for a repeated section.
@@ -206,13 +206,13 @@ def _check_keys(curves: bytes) -> None:
         DECODER.decode(curves.decode())
 
 
-def _same(data: bytes) -> tuple[tuple[bytes, bytes] | None, bytes]:
+def _without_shared(data: bytes) -> tuple[tuple[bytes, bytes] | None, bytes]:
     """Return the texts of versions and configuration, which many records share, and a record's bytes without them."""
-    found = SHARED.match(data)
-    if not found:
+    match = SHARED.match(data)
+    if not match:
         return None, data
-    versions, between, config = found.groups()
-    return (versions, config), data[: found.start(1)] + b"{}" + between + b"{}" + data[found.end(3) :]
+    versions, between, config = match.groups()
+    return (versions, config), data[: match.start(1)] + b"{}" + between + b"{}" + data[match.end(3) :]
 
 
 def _check(record: Record, key: str, rows: Rows, values: array) -> None:
@@ -224,6 +224,6 @@ def _check(record: Record, key: str, rows: Rows, values: array) -> None:
     if not isinstance(versions, dict) or not set(map(type, versions.values())) <= {int}:
         raise ValueError("metric_versions malformed")
     for name, value in record["provenance"].items():
-        if type(value) not in TOLD.get(name, {type(value)}) or (type(value) is int and abs(value) >= LARGE):
+        if type(value) not in PROVENANCE_TYPES.get(name, {type(value)}) or (type(value) is int and abs(value) >= LARGE):
             raise ValueError(f"provenance['{name}'] is {value!r:.80}")
     rows.check(values, config)

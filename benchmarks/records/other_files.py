@@ -27,9 +27,9 @@ class OtherFiles(Store):
     """
 
     def __init__(
-        self, *given: Any, datasets: Collection[str] | None = None, alike: Alike | None = None, **more: Any
+        self, *arguments: Any, datasets: Collection[str] | None = None, alike: Alike | None = None, **options: Any
     ) -> None:
-        super().__init__(*given, **more)
+        super().__init__(*arguments, **options)
         self.used: dict[str, set[Path]] = {}
         self.datasets = datasets
         self._alike: Alike = {} if alike is None else alike
@@ -44,10 +44,10 @@ class OtherFiles(Store):
         if self.datasets is not None and config["dataset"]["name"] not in self.datasets:
             return None
         known = self._folder(self.folder(config), bool(_files(config)))
-        found = known.get(bare_digest(config)) if known else None
-        if found is None:
+        alike = known.get(bare_digest(config)) if known else None
+        if alike is None:
             return None
-        path, files = found
+        path, files = alike
         for file in files:
             self.used.setdefault(file, set()).add(path)
         return path

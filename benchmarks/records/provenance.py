@@ -49,8 +49,8 @@ def code(root: Path = ROOT) -> tuple[str, bool | None]:
     not count. Outside a checkout the commit is $FVI_COMMIT or 'unknown', and dirty is None; a snapshot has both stored.
     """
     with contextlib.suppress(OSError, ValueError, KeyError):
-        taken = json.loads((root / SNAPSHOT).read_text())
-        return taken["commit"], taken["dirty"]
+        snapshot = json.loads((root / SNAPSHOT).read_text())
+        return snapshot["commit"], snapshot["dirty"]
     # An exported copy may lie inside a checkout of something else, whose commit says nothing about this code.
     if git("ls-files", "--error-unmatch", "benchmarks/records/provenance.py", root=root) is None:
         return os.environ.get("FVI_COMMIT") or "unknown", None
@@ -80,9 +80,9 @@ def cpu() -> str:
     except OSError:
         first = ""
     pairs = (line.partition(":") for line in first.splitlines())
-    told = {name.strip(): value.strip() for name, colon, value in pairs if colon}
-    name = told.get("model name") or platform.processor() or platform.machine()
-    numbers = [f"{what} {told[key]}" for what, key in CPU_NUMBERS.items() if key in told]
+    facts = {name.strip(): value.strip() for name, colon, value in pairs if colon}
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    numbers = [f"{what} {facts[key]}" for what, key in CPU_NUMBERS.items() if key in facts]
     return f"{name} ({', '.join(numbers)})" if numbers else name
 
 
@@ -90,11 +90,11 @@ def expected_device() -> str:
     """Return the device that a process here would train on, without loading torch; "a GPU" for a nameless one."""
     if "torch" in sys.modules:
         return device()
-    told = sorted(GPUS.glob("*/information"))
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or not (told or any(path.exists() for path in GPU_DEVICES)):
+    gpus = sorted(GPUS.glob("*/information"))
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or not (gpus or any(path.exists() for path in GPU_DEVICES)):
         return "cpu"
     with contextlib.suppress(OSError, IndexError):
-        model = [line for line in told[0].read_text().splitlines() if line.startswith("Model:")]
+        model = [line for line in gpus[0].read_text().splitlines() if line.startswith("Model:")]
         return model[0].partition(":")[2].strip()
     return "a GPU"
 

@@ -106,8 +106,8 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
         header = tuple(next(lines, ()))
         if header != COLUMNS:
             raise InvalidPublished(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
-        found = [_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines]
-    cells = tuple(_with_source(cell) for cell in found)
+        rows = [_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines]
+    cells = tuple(_with_source(cell) for cell in rows)
     twice = [key for key, count in Counter((cell.table, *cell.key) for cell in cells).items() if count > 1]
     if twice:
         raise InvalidPublished(f"{path}: {len(twice)} cells are there more than once, first {twice[0]}: keep one")
@@ -130,12 +130,12 @@ def _check_sum(path: Path, content: bytes) -> None:
     if not path.is_relative_to(folder):
         return
     name = path.relative_to(folder).as_posix()
-    found = hashlib.sha256(content).hexdigest()
-    if name not in (sums := _sums()) or sums[name] != found:
+    digest = hashlib.sha256(content).hexdigest()
+    if name not in (sums := _sums()) or sums[name] != digest:
         raise InvalidPublished(
-            f"{path}: expected the SHA-256 {sums.get(name, 'of a file that is listed')} of {SUMS.name}, found {found}. "
-            f"Restore the file with git, or, after a change that is meant, run in {folder}: sha256sum published/*.csv "
-            f"quoted.csv > {SUMS.name}"
+            f"{path}: expected the SHA-256 {sums.get(name, 'of a file that is listed')} of {SUMS.name}, "
+            f"found {digest}. Restore the file with git, or, after a change that is meant, run in {folder}: "
+            f"sha256sum published/*.csv quoted.csv > {SUMS.name}"
         )
 
 

@@ -42,14 +42,14 @@ class HeadReader:
         """Return the metric versions in a file's text. Raises ValueError for invalid JSON."""
         if text not in self._versions:
             self._versions[text] = self._decode(text.decode())
-        found = self._versions[text]
-        return dict(found) if isinstance(found, dict) else found
+        versions = self._versions[text]
+        return dict(versions) if isinstance(versions, dict) else versions
 
     def config(self, text: bytes) -> tuple[RunConfig, str]:
         """Return the configuration in a file's text, and its key. Raises ValueError, KeyError or TypeError."""
-        found = list(NUMBERS.finditer(text))
-        if len(found) == len(MARKS):
-            (a, b), (c, d) = (each.span(1) for each in found)
+        matches = list(NUMBERS.finditer(text))
+        if len(matches) == len(MARKS):
+            (a, b), (c, d) = (each.span(1) for each in matches)
             around = b"?".join((text[:a], text[b:c], text[d:]))
             if around not in self._configs:
                 self._configs[around] = self._once(b"%b%d%b%d%b" % (text[:a], MARKS[0], text[b:c], MARKS[1], text[d:]))
@@ -141,9 +141,9 @@ class Rows:
         name = about["name"]
         if self.datasets != {name}:
             raise ValueError(f"its rows belong to data set {', '.join(sorted(self.datasets))}, its run to {name}")
-        found = np.frombuffer(values)
+        numbers = np.frombuffer(values)
         low, high = self.limits
-        if not ((found >= low) & (found <= high)).all():
+        if not ((numbers >= low) & (numbers <= high)).all():
             self._check_one_by_one(values, is_brought(config))
         own = about["content"] or config["evaluation"]["content"]  # a user's files
         points = None if own or not self.tested else test_points(name, about["scheme"], about["version"])
@@ -162,11 +162,11 @@ class Rows:
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these pairs. Raises ValueError for a repeated key."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return found
+    return result
 
 
 def not_a_number(text: str) -> None:

@@ -31,10 +31,10 @@ def digest(parts: Iterable[Any]) -> str:
 def code(*rooms: str, root: Path = ROOT) -> str:
     """Return the digest of the files of some rooms (code, published numbers, notes, templates), and of the names and
     versions of Python and all installed packages."""
-    found = (path for room in rooms for path in (root / room).rglob("*") if path.is_file())
-    own = sorted(path for path in found if not PASSED_OVER & set(path.relative_to(root).parts))
+    paths = (path for room in rooms for path in (root / room).rglob("*") if path.is_file())
+    counted = sorted(path for path in paths if not PASSED_OVER & set(path.relative_to(root).parts))
     packages = {each.name for place in sys.path for each in Path(place).glob("*.dist-info")}
-    content = [(path.relative_to(root).as_posix(), files.digest_or_reason(path)) for path in own]
+    content = [(path.relative_to(root).as_posix(), files.digest_or_reason(path)) for path in counted]
     return digest([sys.version, sorted(packages), content])
 
 

@@ -83,11 +83,11 @@ class Store:
 
     def paths(self) -> dict[str, Path]:
         """Return the path of every key. Several files of one name are opened, and only the record counts."""
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for path in self.files():
-            if path.stem not in found or not self._reads(found[path.stem]):
-                found[path.stem] = path
-        return found
+            if path.stem not in paths or not self._reads(paths[path.stem]):
+                paths[path.stem] = path
+        return paths
 
     def _reads(self, path: Path) -> bool:
         try:
@@ -95,16 +95,16 @@ class Store:
         except RecordError:
             return False
 
-    def status(self, config: RunConfig, asked: Iterable[str] = ()) -> tuple[str | None, str]:
+    def status(self, config: RunConfig, needed: Iterable[str] = ()) -> tuple[str | None, str]:
         """Return 'done', 'stale' or None (no record) for a run, and why it is not complete.
 
-        Stale: a metric has a newer version, or one in ``asked`` is newer than the record. Raises RecordError.
+        Stale: a metric has a newer version, or one in ``needed`` is newer than the record. Raises RecordError.
         """
         record = self._head(self.path(config))
         if record is None:
             return None, ""
         versions, known = record["metric_versions"], resolve(self.metrics)
-        lacking = sorted(name for name in asked if name in known and name not in versions)
+        lacking = sorted(name for name in needed if name in known and name not in versions)
         if lacking:
             return "stale", f"its record lacks {', '.join(lacking)}"
         old = sorted(name for name, version in versions.items() if name in known and version < known[name].version)

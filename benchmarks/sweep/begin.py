@@ -202,7 +202,7 @@ def choose(
         raise UsageError(f"--seeds {text} chooses none of the runs of {', '.join(named)}: they are counted from 0")
     for line in (*beyond(chosen, protocol, seeds), *absent):
         say(line)
-    metrics = merged(table.asked(protocol, numbers) for table in chosen)
+    metrics = merged(table.metrics_of_runs(protocol, numbers) for table in chosen)
     rows = merged(table.keys_of_rows(protocol, numbers) for table in chosen if methods)
     return Selection(chosen, protocol, only(configs, names(methods), names(datasets), rows, suite.catalogue), metrics)
 

@@ -151,10 +151,10 @@ def candidate(method: str, label: str | None, dataset: str, protocol: str) -> Re
     All tables share their trainings. The selection reads the validation subset of each fold and nothing else.
     """
     changes = CANDIDATES[protocol].get(method, {}).get(label) if label else {}
-    return None if changes is None else made(method, changes, dataset, protocol)
+    return None if changes is None else recipe_with(method, changes, dataset, protocol)
 
 
-def made(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | None:
+def recipe_with(method: str, changes: Parts, dataset: str, protocol: str) -> Recipe | None:
     """Return the runs of a method's settings with changes; None where the protocol does not have them."""
     if not covered(method, dataset, protocol):
         return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 import datasets
 from benchmarks.tables import cinquin
 from benchmarks.tables.cinquin import METHODS, PAPER, beside, variants, varied
-from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate, made
+from benchmarks.tables.cinquin_candidates import CANDIDATES, LARGE, LATER, MARGIN, SMALL, candidate, recipe_with
 from benchmarks.tables.recipes import Parts, Recipe, layered
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from datasets import song
@@ -40,7 +40,7 @@ def mfvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
         found = cinquin.recipe(row, dataset, protocol)
         return found and found.with_parts(_WIDE)
     first = CANDIDATES[protocol].get("MFVI", {}).get("variance 1")
-    return None if first is None else made("MFVI", layered(first, MFVI[row.variant]), dataset, protocol)
+    return None if first is None else recipe_with("MFVI", layered(first, MFVI[row.variant]), dataset, protocol)
 
 
 _PREDICTIVE = "validation, predictive log-likelihood"
@@ -61,12 +61,12 @@ PATIENT: dict[str, Parts] = {
 ANNEALED = "50,000 steps, rate to 0"  # on naval, the one set whose validation loss falls to the last step
 
 
-def patient(found: Recipe, protocol: str) -> Recipe:
+def patient(recipe: Recipe, protocol: str) -> Recipe:
     """Return a recipe with ten times the patience, for ten times as many epochs at most."""
-    training = found.parts["training"]
+    training = recipe.parts["training"]
     longer = training["epochs"] * (1 if protocol == "smoke" else 10)
     patience = 10 * training["early_stopping"]["patience"]
-    return found.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
+    return recipe.with_parts({"training": {"epochs": longer, "early_stopping": {"patience": patience}}})
 
 
 def patience_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -158,13 +158,13 @@ def collapsed_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return found and collapsed(found, dataset, protocol)
 
 
-def collapsed(found: Recipe, dataset: str, protocol: str) -> Recipe:
+def collapsed(recipe: Recipe, dataset: str, protocol: str) -> Recipe:
     """Return the recipe of a sparse process with inducing values in closed form."""
-    family = {**found.parts.get("family", {}), "name": "collapsed_gp"}
+    family = {**recipe.parts.get("family", {}), "name": "collapsed_gp"}
     epochs = 5 if protocol == "smoke" else COLLAPSED_STEPS
     steps = {"epochs": epochs, "batch_size": datasets.describe(dataset, PAPER).n_train}
-    parts = found.parts | {"family": family, "divergence": None}
-    return replace(found, parts=parts).with_parts({"training": {**steps, "schedule": {"name": "cosine"}}})
+    parts = recipe.parts | {"family": family, "divergence": None}
+    return replace(recipe, parts=parts).with_parts({"training": {**steps, "schedule": {"name": "cosine"}}})
 
 
 def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:

@@ -16,7 +16,7 @@ from benchmarks.tables.cinquin_candidates import (
     PROCESSES,
     SMALL,
     candidate,
-    made,
+    recipe_with,
     settings,
     with_evidence,
 )
@@ -69,8 +69,8 @@ def last_layer_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     a jitter.
     """
     if row.variant == _CHOSEN:
-        return made("FSVI", layered({"prior": {"variance": 10.0}}, _CHOICES.get(dataset, {})), dataset, protocol)
-    last = made("FSVI", {"prior": {"variance": 1.0}}, dataset, protocol)
+        return recipe_with("FSVI", layered({"prior": {"variance": 10.0}}, _CHOICES.get(dataset, {})), dataset, protocol)
+    last = recipe_with("FSVI", {"prior": {"variance": 1.0}}, dataset, protocol)
     return last and last.with_parts({"divergence": {"jitter": float(row.variant)}})
 
 
@@ -148,7 +148,7 @@ _KERNELS = tuple(
 def kernel_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the trainings of the selection, evaluated on test folds too; nothing is chosen here."""
     if row.variant in BESIDE:
-        return made(row.made_by, BESIDE[row.variant], dataset, protocol)
+        return recipe_with(row.made_by, BESIDE[row.variant], dataset, protocol)
     return candidate(row.made_by, row.variant, dataset, protocol)
 
 

@@ -19,23 +19,23 @@ MARK = "predictions brought"
 def template(table: Table, dataset: str, protocol: str) -> list[RunConfig]:
     """Return the runs of the row with most runs on a data set: external rows need their splits, seeds and evaluation
     sets."""
-    found = [table.row_runs(row, dataset, protocol, None) for row in table.rows if row.method]
-    return max(found, key=len, default=[])
+    runs = [table.row_runs(row, dataset, protocol, None) for row in table.rows if row.method]
+    return max(runs, key=len, default=[])
 
 
-def config(asked: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
+def config(run: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
     """Return the configuration of external predictions for a run of the table."""
-    evaluation: Any = {**asked["evaluation"], "samples": samples}
+    evaluation: Any = {**run["evaluation"], "samples": samples}
     for name in OPTIONAL:  # these need more than predictions
         evaluation.pop(name, None)
-    given = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {BROUGHT: digest}, "evaluation": evaluation}
-    return fixed(cast(RunConfig, {**asked, **given}))
+    changes = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {BROUGHT: digest}, "evaluation": evaluation}
+    return fixed(cast(RunConfig, {**run, **changes}))
 
 
-def same(config: RunConfig, asked: RunConfig) -> bool:
+def same(config: RunConfig, run: RunConfig) -> bool:
     """Return whether a configuration is of external predictions for a run of the table."""
-    return all(config[name] == asked[name] for name in ("dataset", "seed", "protocol")) and (  # type: ignore[literal-required]
-        config["evaluation"]["sets"] == asked["evaluation"]["sets"]
+    return all(config[name] == run[name] for name in ("dataset", "seed", "protocol")) and (  # type: ignore[literal-required]
+        config["evaluation"]["sets"] == run["evaluation"]["sets"]
     )
 
 
@@ -62,10 +62,10 @@ def with_brought(table: Table, configs: list[RunConfig]) -> Table:
     plans: dict[tuple[str, str, str], list[RunConfig]] = {}
     for protocol in table.protocols if here else ():
         for dataset in table.datasets:
-            asked = template(table, dataset, protocol)
+            planned = template(table, dataset, protocol)
             for method in dict.fromkeys(each["method"] for each in here):
                 own = [each for each in here if each["method"] == method]
-                plan = [next((c for c in own if same(c, one)), config(one, method, "", 1)) for one in asked]
+                plan = [next((c for c in own if same(c, run)), config(run, method, "", 1)) for run in planned]
                 plans[method, dataset, protocol] = plan
                 if any(each["sources"][BROUGHT] for each in plan):
                     rows[method] = Row(f"{method} ({MARK})", None, method, added=True)

@@ -79,17 +79,17 @@ def plans(tables: Iterable[Table]) -> Iterator[tuple[Place, list[RunConfig]]]:
 
 def manifest(plans: Iterable[tuple[Place, list[RunConfig]]]) -> Manifest:
     """Return the digests of planned runs. The user's own files, part of a configuration, are left out."""
-    found = {}
+    digests = {}
     for place, runs in plans:
         configurations = "\n".join(map(bare_digest, runs))
-        found[place] = Digest(len(runs), hashlib.sha256(configurations.encode()).hexdigest()[:12])
-    return found
+        digests[place] = Digest(len(runs), hashlib.sha256(configurations.encode()).hexdigest()[:12])
+    return digests
 
 
-def write(found: Manifest, path: Path = FILE) -> None:
+def write(manifest: Manifest, path: Path = FILE) -> None:
     """Write a manifest: a head ``[table protocol]``, then ``row <tab> data set <tab> runs <tab> digest``."""
     lines = []
-    for (table, protocol), own in groupby(found.items(), lambda item: item[0][:2]):
+    for (table, protocol), own in groupby(manifest.items(), lambda item: item[0][:2]):
         lines.append(f"[{table} {protocol}]")
         lines += ["\t".join((place.row, place.dataset, str(runs), digits)) for place, (runs, digits) in own]
     files.write(path, "\n".join(lines) + "\n")
@@ -111,11 +111,11 @@ def read_retired(path: Path) -> dict[str, str]:
     return {line: head for head, line, _ in _sections(path)} if path.exists() else {}
 
 
-def write_retired(found: Mapping[str, str], path: Path) -> None:
+def write_retired(reasons: Mapping[str, str], path: Path) -> None:
     """Write the retired records: a head ``[reason]``, then its records."""
     lines = []
-    for reason in sorted(set(found.values())):
-        lines += [f"[{reason}]", *sorted(record for record, why in found.items() if why == reason)]
+    for reason in sorted(set(reasons.values())):
+        lines += [f"[{reason}]", *sorted(record for record, why in reasons.items() if why == reason)]
     files.write(path, "\n".join(lines) + "\n" * bool(lines))
 
 
@@ -139,14 +139,14 @@ def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
     """
     planned = list(runs)
     keys, digests = set(map(run_key, planned)), set(map(bare_digest, planned))
-    found = {}
+    configs = {}
     for key, path in store.paths().items():
         if key in keys:
             continue
         config = store.read(path, curves=False)["config"]
         if bare_digest(config) not in digests and not is_brought(config):
-            found[path.relative_to(store.root).with_suffix("").as_posix()] = config
-    return found
+            configs[path.relative_to(store.root).with_suffix("").as_posix()] = config
+    return configs
 
 
 def changes(
@@ -157,7 +157,7 @@ def changes(
     An orphan belongs to the changed row of its method, data set and protocol whose runs differ least.
     """
     after = manifest(now.items())
-    found = [
+    changed = [
         Change(place, before.get(place), after.get(place))
         for place in dict.fromkeys((*before, *after))
         if before.get(place) != after.get(place)
@@ -165,19 +165,19 @@ def changes(
     left = []
     for record, config in orphaned.items():
         near: list[tuple[int, int, list[tuple[str, str, str]]]] = []
-        for number, change in enumerate(found):
+        for number, change in enumerate(changed):
             for run in now.get(change.place, [])[:1]:
                 if _of(run) == _of(config):
                     apart = differences(run, config)
                     near.append((len(apart), number, apart))
         if near:
             _, number, apart = min(near)
-            change = found[number]
+            change = changed[number]
             change.orphans.append(record)
             change.differences = change.differences or apart
         else:
             left.append(record)
-    return found, left
+    return changed, left
 
 
 def _of(config: RunConfig) -> tuple[str, str, str]:

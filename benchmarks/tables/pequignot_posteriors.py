@@ -64,11 +64,11 @@ def sooner_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 def _one_hmc(make: Make) -> Make:
     """Return the recipes of ``make`` with one run of HMC, the one that others are compared with."""
 
-    def made(row: Row, dataset: str, protocol: str) -> Recipe | None:
+    def with_one_run(row: Row, dataset: str, protocol: str) -> Recipe | None:
         found = make(row, dataset, protocol)
         return replace(found, replicates=found.replicates[:1]) if found and row.made_by == "HMC" else found
 
-    return made
+    return with_one_run
 
 
 def _on_split(row: Row, dataset: str, protocol: str, split: int, chains: dict[str, Parts] = _CHAINS) -> Recipe:
@@ -116,7 +116,7 @@ def _table(
         paper=PAPER,
         number=number,
         protocols=protocols,
-        reductions={protocol: told for protocol, told in REDUCTIONS.items() if protocol in protocols},
+        reductions={protocol: text for protocol, text in REDUCTIONS.items() if protocol in protocols},
         deviations=True,
     )
 

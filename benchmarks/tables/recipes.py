@@ -97,12 +97,12 @@ class Recipe:
     def keeping(self, own: Parts) -> Recipe:
         """Return the recipe with a method's own likelihood and training; where the recipe has the same part, it sets
         what the method leaves open."""
-        given = {kind: {"name": USUAL.get(kind), **self.parts.get(kind, {})} for kind in own}
-        kept = {
-            kind: merge(given[kind], part) if given[kind]["name"] == part["name"] else part
+        present = {kind: {"name": USUAL.get(kind), **self.parts.get(kind, {})} for kind in own}
+        merged = {
+            kind: merge(present[kind], part) if present[kind]["name"] == part["name"] else part
             for kind, part in own.items()
         }
-        return replace(self, parts=self.parts | kept)
+        return replace(self, parts=self.parts | merged)
 
 
 def seeds(count: int) -> tuple[tuple[int, int], ...]:
@@ -120,8 +120,8 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
 
     A recipe that names the method's own likelihood or training changes their hyper-parameters.
     """
-    asked = methods.get(method)
-    row = methods.get(asked.trained_as) if asked.trained_as else asked
+    entry = methods.get(method)
+    row = methods.get(entry.trained_as) if entry.trained_as else entry
     known = datasets.describe(dataset, recipe.scheme or None)
     own = {
         kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
@@ -143,23 +143,23 @@ def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> li
     }
     content = datasets.evaluation_content(dataset, known.scheme, recipe.sets)
     evaluation: Any = {"samples": recipe.samples, "sets": list(recipe.sets), "content": content}
-    if asked.trained_as:
-        evaluation["fit"] = resolve({"fit": asked.fit}, ("fit",))["fit"]
+    if entry.trained_as:
+        evaluation["fit"] = resolve({"fit": entry.fit}, ("fit",))["fit"]
     numbers = {name: value for name in ("evidence", "bound") if (value := getattr(recipe, name))}
     same = fixed(evaluation | numbers)
     runs: Any = [
         {**shared, "dataset": {**data, "split": split}, "seed": seed, "evaluation": same}
         for split, seed in recipe.replicates
     ]
-    made = []
+    configs = []
     keys = training_keys({**shared, "dataset": data, "seed": 0})
     for run, replicate in zip(runs, recipe.replicates, strict=True):
         compared: Any = {} if recipe.posterior is None else {"posterior": recipe.posterior.of(run, runs)}
         if recipe.reference is not None and (other := recipe.reference.of(run)):
             compared["reference"] = other
         own = {"evaluation": evaluation | compared | numbers} if compared else {}
-        made.append(fixed(run | own, training_key=keys(*replicate)))
-    return made
+        configs.append(fixed(run | own, training_key=keys(*replicate)))
+    return configs
 
 
 def merge(base: Parts, changes: Parts) -> Parts:

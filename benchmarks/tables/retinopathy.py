@@ -130,7 +130,7 @@ def _table(name: str, title: str, task: str, finding: str, datasets: tuple[str, 
         _columns(datasets, task),
         lambda row, dataset, protocol: _recipe(task, finding, row, dataset, protocol),
         protocols=protocols,
-        reductions={protocol: said for protocol, said in REDUCTIONS.items() if protocol in protocols},
+        reductions={protocol: text for protocol, text in REDUCTIONS.items() if protocol in protocols},
         gpu=("paper",),
     )
 

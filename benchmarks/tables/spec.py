@@ -165,22 +165,22 @@ class Table:
         """Return configurations of the runs that one cell averages over; empty without a method."""
         return self.row_runs(row, column.cell.dataset, self.check_protocol(protocol), seeds)
 
-    def asked(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
+    def metrics_of_runs(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
         """Return the metrics that the table shows of each run, with the scores that they use, by its key."""
-        found: dict[str, set[str]] = {}
+        metrics_of: dict[str, set[str]] = {}
         for row, dataset, runs in self.plans(protocol, seeds):
             cells = [column.cell_of(row) for column in self.columns if column.cell.dataset == dataset]
             metrics = {cell.metric for cell in cells} | {score_of(cell.condition) for cell in cells} - {""}
             for config in runs:
-                found.setdefault(run_key(config), set()).update(metrics)
-        return found
+                metrics_of.setdefault(run_key(config), set()).update(metrics)
+        return metrics_of
 
     def keys_of_rows(self, protocol: str | None = None, seeds: Collection[int] | None = None) -> dict[str, set[str]]:
         """Return the keys of the runs of every row, by its label."""
-        found: dict[str, set[str]] = {}
+        keys: dict[str, set[str]] = {}
         for row, _, runs in self.plans(protocol, seeds):
-            found.setdefault(row.label, set()).update(map(run_key, runs))
-        return found
+            keys.setdefault(row.label, set()).update(map(run_key, runs))
+        return keys
 
     def replicates(self, protocol: str | None = None) -> int:
         """Return the largest number of replicates of its cells."""
@@ -214,14 +214,14 @@ class Table:
         row = Row(f"{method} (not in the paper)", None, method, added=True)
         table = replace(self, rows=(*self.rows, row))
         try:
-            made = any(
+            supported = any(
                 self.recipe(_trained(row), dataset, protocol)
                 for protocol in self.protocols
                 for dataset in self.datasets
             )
         except (LookupError, ValueError):  # the recipe looks its row's label up, or reads a number from its variant
-            made = False
-        if not made:
+            supported = False
+        if not supported:
             raise NoRecipe(
                 f"table {self.name} cannot make a row of {method!r}: its recipe knows its own methods alone; "
                 "choose another table, or add one of your own (docs/extend.md)"
@@ -266,17 +266,17 @@ def _trained(row: Row) -> Row:
 
 @cache  # many tables have the same recipes, and reports make tables of some rows of a table
 def planned(
-    recipe: Make, row: Row, dataset: str, protocol: str, recorded: str, own_files: str | None
+    make: Make, row: Row, dataset: str, protocol: str, recorded: str, own_files: str | None
 ) -> tuple[list[RunConfig], str]:
     """Return the configurations of a row's runs on a data set, and why none can be planned, if so.
 
     own_files: the setting that names a user's own files, which configurations depend on.
     """
     try:
-        made = recipe(_trained(row), dataset, protocol) if row.method else None
-        if made is not None and row.added and methods.brought(row.made_by):
-            made = made.keeping(methods.get(row.made_by).own_parts())
-        return ([] if made is None else make_configs(row.made_by, dataset, recorded, made)), ""
+        recipe = make(_trained(row), dataset, protocol) if row.method else None
+        if recipe is not None and row.added and methods.brought(row.made_by):
+            recipe = recipe.keeping(methods.get(row.made_by).own_parts())
+        return ([] if recipe is None else make_configs(row.made_by, dataset, recorded, recipe)), ""
     except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
         what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"
         return [], f"{what} absent: {error}"

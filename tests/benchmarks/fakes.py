@@ -244,7 +244,7 @@ class Table:
         """How many runs a cell has."""
         return self.n
 
-    def asked(self, protocol: str, seeds: list[int] | None = None) -> dict[str, set[str]]:
+    def metrics_of_runs(self, protocol: str, seeds: list[int] | None = None) -> dict[str, set[str]]:
         """The metrics of each run."""
         return {run_key(run): {"accuracy"} for run in self.runs(protocol, seeds)}
 

@@ -102,7 +102,7 @@ def test_rows_of_the_table_share_their_trainings():
     table = tables.get("digits-temperature")
     keys = [[training_key(c) for c in table.cell_runs(row, table.columns[0])] for row in table.rows]
     assert keys[::2] == keys[1::2] and len({key for each in keys for key in each}) == 4 * 5
-    assert all({"msp", "energy", "ood_auroc", "nll"} <= asked for asked in table.asked().values())
+    assert all({"msp", "energy", "ood_auroc", "nll"} <= metrics for metrics in table.metrics_of_runs().values())
     assert datasets.load("digits", 0, scheme="validation").validation is not None
 
 

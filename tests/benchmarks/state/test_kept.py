@@ -13,7 +13,7 @@ from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import ChangedData
 from benchmarks.experiment.code import CODE
 from benchmarks.experiment.execute import execute
-from benchmarks.experiment.trained import made_with
+from benchmarks.experiment.trained import training_conditions
 from benchmarks.records.config import run_key, training_key
 from benchmarks.state import kept
 from fvi_core import training as gradients
@@ -65,7 +65,7 @@ def test_parameters_that_might_be_others_are_not_used(tmp_path, trainings, monke
     other = parameters.Kept(
         found.parameters,
         "0" if what == "data" else found.fingerprint,
-        found.made | ({} if what == "data" else {what: "other"}),
+        found.conditions | ({} if what == "data" else {what: "other"}),
         found.provenance,
     )
     parameters.save(tmp_path, CASE, other)
@@ -75,7 +75,7 @@ def test_parameters_that_might_be_others_are_not_used(tmp_path, trainings, monke
 
 def test_parameters_say_how_many_threads_trained_them(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    assert made_with(torch.device("cpu"), CASE)["threads"] == 3
+    assert training_conditions(torch.device("cpu"), CASE)["threads"] == 3
 
 
 def test_what_is_kept_is_what_was_trained(tmp_path):
@@ -85,7 +85,7 @@ def test_what_is_kept_is_what_was_trained(tmp_path):
     execute([case], state=tmp_path)
     found = parameters.load(tmp_path, run_key(case))
     assert all(value.shape[0] == 1 and value.dtype == torch.float64 for value in found.parameters.values())
-    assert {"likelihood/rho"} < set(found.parameters) and found.made["code"] == CODE
+    assert {"likelihood/rho"} < set(found.parameters) and found.conditions["code"] == CODE
     assert {"commit", "dirty", "cpu", "versions", "seconds", "started", "finished"} <= set(found.provenance)
 
 

@@ -159,7 +159,7 @@ def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(fold
         configs = [
             config for config in table.runs() if (config["method"], config["dataset"]["name"]) == ("MAP", "cinquin_1d")
         ]
-        plan = make_plan(configs, results, state, Suite(), metrics=table.asked(None))
+        plan = make_plan(configs, results, state, Suite(), metrics=table.metrics_of_runs(None))
         assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
         (group,) = plan.groups
     with forgotten():  # as a worker, which has looked up nothing yet
