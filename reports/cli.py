@@ -25,7 +25,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.absent import lacking
 from benchmarks.sweep.begin import adding, beyond, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
-from benchmarks.tables.external import with_rows_brought
+from benchmarks.tables.external import with_external_rows
 from reports import interface
 from reports.aggregate import TableResult
 from reports.choice import WHOLE, Choice, page_size
@@ -126,7 +126,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         records = _records(results, state)
         problems: list[str] = []
-        for found in with_rows_brought([suite.table(name) for name in suite.table_names()], suite, records.store):
+        for found in with_external_rows([suite.table(name) for name in suite.table_names()], suite, records.store):
             if protocol is None or protocol in found.protocols:
                 result = interface.result(found, protocol, seeds, records)
                 for line in beyond([found], result.protocol, seeds):

@@ -15,7 +15,7 @@ from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, parse_seeds, with_rows
 from benchmarks.sweep.runner import RESULTS, STATE
-from benchmarks.tables.external import with_rows_brought
+from benchmarks.tables.external import with_external_rows
 from reports import tables, terminal
 from reports.aggregate import CellResult, TableResult
 from reports.aggregate import aggregate as aggregate_table
@@ -137,7 +137,7 @@ def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:
     """Return a table with rows for more methods, and for external predictions. Raises UnknownName and NoRecipe."""
-    (found,) = with_rows_brought(with_rows(name, also, suite), suite, known.store)
+    (found,) = with_external_rows(with_rows(name, also, suite), suite, known.store)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import files
 from benchmarks.commands.which import pick
 from benchmarks.records import published
-from benchmarks.records.config import PARTS, is_brought, method_of, once, run_key
+from benchmarks.records.config import PARTS, is_external, method_of, once, run_key
 from benchmarks.records.provenance import lost_remark
 from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
@@ -24,7 +24,7 @@ from benchmarks.sweep.plan import STATUSES, TO_TRAIN, WAITING, Plan, counts_text
 from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
-from benchmarks.tables.external import with_rows_brought
+from benchmarks.tables.external import with_external_rows
 
 CHECKED = "checked.json"  # file of the state folder
 OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
@@ -183,7 +183,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results, state, sui
     options += ["--seeds", seeds_text(seeds)] if seeds else []
     options += hints.also(row.method for row in table.rows if row.added) + hints.folders(results=results, state=state)
 
-    (table,) = with_rows_brought([table], suite, Store(results))
+    (table,) = with_external_rows([table], suite, Store(results))
 
     def command(row: str, column: str) -> str:
         return hints.benchmarks("explain", table.name, row, column, *options)
@@ -228,7 +228,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
     lines.append(f"metric: {named}" + (f", times {column.scale:g}" if column.scale != 1 else ""))
     values = columns([("key", "split", "seed", "status", "value"), *listed])
     lines += ["", values, "", *configuration_lines(configs[0]), ""]
-    if is_brought(configs[0]):
+    if is_external(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE.npz"]
         again = hints.benchmarks(*command, *hints.folders(results=results))
         lines.append(f"to add predictions (to replace some, delete their record first): {again}")
@@ -257,7 +257,7 @@ def making(table: Any, row: Any, protocol: str, configs: Sequence[RunConfig]) ->
 @once
 def configuration_lines(config: RunConfig) -> list[str]:
     """Return the parts of a configuration, one line each."""
-    parts = [f"{name}: {compact(config['parts'].get(name))}" for name in PARTS if not is_brought(config)]
+    parts = [f"{name}: {compact(config['parts'].get(name))}" for name in PARTS if not is_external(config)]
     named = {"sources": config.get("sources"), "the user's data": config["dataset"].get("content")}
     evaluation = {name: value for name, value in config["evaluation"].items() if value != {}}
     return [

@@ -13,7 +13,7 @@ from benchmarks.commands import demo, inspection, selection, which
 from benchmarks.commands.options import KeyArgument, ResultsOption, SeedsOption, StateOption, WorkersOption, existing
 from benchmarks.errors import UsageError
 from benchmarks.records import frame
-from benchmarks.records.config import is_brought, method_of
+from benchmarks.records.config import is_external, method_of
 from benchmarks.records.form import RecordError
 from benchmarks.records.store import Store
 from benchmarks.shapes import Record
@@ -175,7 +175,7 @@ def _record(command: str, key: str, store: Store) -> Record:
     where = hints.folders(results=store.root)
     path = store.paths()[which.key(key, store, lambda one: hints.benchmarks(command, one, *where))]
     record = store.read(path)
-    if is_brought(record["config"]):
+    if is_external(record["config"]):
         raise UsageError(
             f"{record['key']}: external predictions, which have no training; to replace them delete {path}, then score "
             "other ones"

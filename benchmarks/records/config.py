@@ -41,7 +41,7 @@ FORMS: dict[str, dict[str, type]] = {
     for where, form in (("", RunConfig), ("['dataset']", DatasetConfig), ("['evaluation']", EvaluationConfig))
 }
 """Type of every entry of a configuration, of its data set and of its evaluation, as JSON has it."""
-BROUGHT = "predictions"
+EXTERNAL = "predictions"
 """Entry with the digest of a file of external predictions."""
 ALWAYS = ("network", "family", "likelihood", "weight", "training")
 """Parts that every training has."""
@@ -213,9 +213,9 @@ def stack_limit(config: RunConfig) -> int:
     return max(1, min(MOST, WEIGHTS // max(1, weights)))
 
 
-def is_brought(config: RunConfig) -> bool:
+def is_external(config: RunConfig) -> bool:
     """Return whether a run consists of external predictions."""
-    return BROUGHT in config["sources"]
+    return EXTERNAL in config["sources"]
 
 
 def check_form(config: Any) -> None:
@@ -242,10 +242,10 @@ def check_form(config: Any) -> None:
     for name in COMPARISONS:
         if name in evaluation and not isinstance(evaluation[name].get("against"), dict):
             raise InvalidConfig(f"configuration['evaluation']['{name}']: expected trainings by label, found none")
-    brought = is_brought(config)
+    external = is_external(config)
     for name, part in parts.items():
         named = isinstance(part, dict) and (name == "weight" or type(part.get("name")) is str)
-        if not ((part is None and (brought or name not in ALWAYS)) or (named and not brought)):
+        if not ((part is None and (external or name not in ALWAYS)) or (named and not external)):
             raise InvalidConfig(f"configuration['parts']['{name}']: expected a part by its name, found {part!r:.80}")
 
 

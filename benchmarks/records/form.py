@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.config import LARGE, check_form, is_brought, run_key
+from benchmarks.records.config import LARGE, check_form, is_external, run_key
 from benchmarks.records.rows import DECODER, RowReader, Rows, readable, spelled
 from benchmarks.shapes import Record
 from fvi_core.printing import in_ascii, message
@@ -63,7 +63,7 @@ def slug(name: str) -> str:
 def serialise(record: Record) -> str:
     """Return the text of a record: a line for every metric row, curve and part. Raises InvalidRecord."""
     for row in record["metrics"]:
-        if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_brought(record["config"])):
+        if math.isnan(row["value"]) or (math.isinf(row["value"]) and not is_external(record["config"])):
             where = f"{row['metric']} of {row['dataset']}" + (f" ({row['condition']})" if row["condition"] else "")
             raise InvalidRecord(f"{where} is {float(row['value'])}")
     if not record["metrics"]:

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.records.config import LARGE, MARKS, check_form, evaluation_key, is_brought, run_key, training_keys
+from benchmarks.records.config import LARGE, MARKS, check_form, evaluation_key, is_external, run_key, training_keys
 from benchmarks.shapes import MetricRow, RunConfig
 
 NUMBERS = re.compile(rb'\n"(?:split|seed)": (0|[1-9]\d{0,8})(?=,?\n)')  # split and seed, in this order
@@ -144,17 +144,17 @@ class Rows:
         numbers = np.frombuffer(values)
         low, high = self.limits
         if not ((numbers >= low) & (numbers <= high)).all():
-            self._check_one_by_one(values, is_brought(config))
+            self._check_one_by_one(values, is_external(config))
         own = about["content"] or config["evaluation"]["content"]  # a user's files
         points = None if own or not self.tested else test_points(name, about["scheme"], about["version"])
         if points and not self.tested <= {points, points - 1}:  # the folds of a split differ by one
             wrong = max(self.tested - {points, points - 1})
             raise ValueError(f"its test set has {wrong} points, that of data set {name} has {points}")
 
-    def _check_one_by_one(self, values: Iterable[float], brought: bool) -> None:
+    def _check_one_by_one(self, values: Iterable[float], external: bool) -> None:
         for (_, condition, metric), value, each in zip(self.cells, values, self.bounds):
             where = metric + (f" ({condition})" if condition else "")
-            if math.isinf(value) and not (brought and value == each.worst):
+            if math.isinf(value) and not (external and value == each.worst):
                 raise ValueError(f"{where} is {value}")
             if not each.low - SLACK <= value <= each.high + SLACK:
                 raise ValueError(f"{where} is {value}, expected a value from {each.low:g} to {each.high:g}")

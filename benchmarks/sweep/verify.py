@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.errors import UsageError
 from benchmarks.records import provenance
-from benchmarks.records.config import is_brought
+from benchmarks.records.config import is_external
 from benchmarks.records.form import RecordError
 from benchmarks.records.rows import score_of
 from benchmarks.records.store import COSTS, Store
@@ -78,7 +78,7 @@ def sample(store: Store, n: int, minutes: float, seed: int) -> tuple[list[Record
     for record in store.records(curves=False):
         if isinstance(record, RecordError):
             invalid.append(record)
-        elif not is_brought(record["config"]) and store.file(record["config"]).removesuffix(".json") not in retired:
+        elif not is_external(record["config"]) and store.file(record["config"]).removesuffix(".json") not in retired:
             every.append(record)  # a training: external predictions have none
     short = [record for record in every if _seconds(record) <= 60 * minutes]
     if not short:

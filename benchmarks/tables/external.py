@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
 
-from benchmarks.records.config import BROUGHT, OPTIONAL, PARTS, fixed, is_brought
+from benchmarks.records.config import EXTERNAL, OPTIONAL, PARTS, fixed, is_external
 from benchmarks.records.form import slug
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
@@ -28,7 +28,7 @@ def config(run: RunConfig, method: str, digest: str, samples: int) -> RunConfig:
     evaluation: Any = {**run["evaluation"], "samples": samples}
     for name in OPTIONAL:  # these need more than predictions
         evaluation.pop(name, None)
-    changes = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {BROUGHT: digest}, "evaluation": evaluation}
+    changes = {"method": method, "parts": dict.fromkeys(PARTS), "sources": {EXTERNAL: digest}, "evaluation": evaluation}
     return fixed(cast(RunConfig, {**run, **changes}))
 
 
@@ -44,18 +44,18 @@ def recorded(store: Store, catalogue: Collection[str]) -> list[RunConfig]:
     own = {slug(name) for name in catalogue}
     folders = (folder for folder in sorted(store.root.glob("*/*/")) if folder.name not in own)
     configs = (record["config"] for folder in folders for record in store.beside(folder))
-    return [fixed(config) for config in configs if is_brought(config)]
+    return [fixed(config) for config in configs if is_external(config)]
 
 
-def with_rows_brought(tables: list[Any], suite: Suite, store: Store) -> list[Any]:
+def with_external_rows(tables: list[Any], suite: Suite, store: Store) -> list[Any]:
     """Return the tables with an extra row for every method with external predictions."""
     every = map(suite.table, suite.table_names())  # the catalogue of methods would load torch
     own = {row.method for table in every for row in table.rows if row.method}
     configs = recorded(store, own)
-    return [with_brought(table, configs) for table in tables] if configs else tables
+    return [with_rows_of(table, configs) for table in tables] if configs else tables
 
 
-def with_brought(table: Table, configs: list[RunConfig]) -> Table:
+def with_rows_of(table: Table, configs: list[RunConfig]) -> Table:
     """Return the table with a row for every method with external predictions; missing ones count as missing."""
     here = [config for config in configs if config["dataset"]["name"] in table.datasets]
     rows: dict[str, Row] = {}
@@ -67,9 +67,9 @@ def with_brought(table: Table, configs: list[RunConfig]) -> Table:
                 own = [each for each in here if each["method"] == method]
                 plan = [next((c for c in own if same(c, run)), config(run, method, "", 1)) for run in planned]
                 plans[method, dataset, protocol] = plan
-                if any(each["sources"][BROUGHT] for each in plan):
+                if any(each["sources"][EXTERNAL] for each in plan):
                     rows[method] = Row(f"{method} ({MARK})", None, method, added=True)
     if not rows:
         return table
-    brought = {(rows[method], data, name): plan for (method, data, name), plan in plans.items() if method in rows}
-    return replace(table, rows=(*table.rows, *rows.values()), brought=brought)
+    external = {(rows[method], data, name): plan for (method, data, name), plan in plans.items() if method in rows}
+    return replace(table, rows=(*table.rows, *rows.values()), external=external)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
-from benchmarks.records.config import differences, is_brought, run_key
+from benchmarks.records.config import differences, is_external, run_key
 from benchmarks.records.other_files import bare_digest
 from benchmarks.records.store import Store
 from benchmarks.shapes import RunConfig
@@ -144,7 +144,7 @@ def orphans(store: Store, runs: Iterable[RunConfig]) -> dict[str, RunConfig]:
         if key in keys:
             continue
         config = store.read(path, curves=False)["config"]
-        if bare_digest(config) not in digests and not is_brought(config):
+        if bare_digest(config) not in digests and not is_external(config):
             configs[path.relative_to(store.root).with_suffix("").as_posix()] = config
     return configs
 

@@ -120,7 +120,7 @@ class Table:
     ``deviations``: of the published errors it is not clear whether they are standard errors or deviations of single
     runs. ``ranked``: labels of the rows whose mean ranks over data sets the paper prints. ``recorded``: names that
     protocols have in the configurations of runs, where records were made under another name. ``gpu``: the protocols
-    that are made for a GPU. ``notes``: by protocol, in place of those of the Markdown files. ``brought``: runs of rows
+    that are made for a GPU. ``notes``: by protocol, in place of those of the Markdown files. ``external``: runs of rows
     that no recipe makes, by row, data set and protocol.
     """
 
@@ -139,7 +139,7 @@ class Table:
     ranked: tuple[str, ...] = ()
     recorded: Mapping[str, str] = field(default_factory=dict)
     gpu: tuple[str, ...] = ()
-    brought: Mapping[tuple[Row, str, str], list[RunConfig]] = field(default_factory=dict)
+    external: Mapping[tuple[Row, str, str], list[RunConfig]] = field(default_factory=dict)
 
     @property
     def default_protocol(self) -> str:
@@ -250,8 +250,8 @@ class Table:
         return [config for i, config in enumerate(runs) if seeds is None or i in seeds]
 
     def _planned(self, row: Row, dataset: str, protocol: str) -> tuple[list[RunConfig], str]:
-        if (row, dataset, protocol) in self.brought:
-            return self.brought[row, dataset, protocol], ""
+        if (row, dataset, protocol) in self.external:
+            return self.external[row, dataset, protocol], ""
         own_files = os.environ.get(user_arrays.VARIABLE)
         try:
             return planned(self.recipe, row, dataset, protocol, self.recorded_as(protocol), own_files)

@@ -16,7 +16,7 @@ from benchmarks.records import published, stamp
 from benchmarks.records.form import RecordError
 from benchmarks.records.published import Published
 from benchmarks.suite import Suite
-from benchmarks.tables.external import with_rows_brought
+from benchmarks.tables.external import with_external_rows
 from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
 from reports.figures.looks import assign
@@ -152,7 +152,7 @@ def with_runs(
     Raises UnknownName for unknown rows or columns.
     """
     names = sorted({figure.table for figure in figures} & set(suite.table_names()))
-    tables = {table.name: table for table in with_rows_brought(list(map(suite.extended, names)), suite, records.store)}
+    tables = {table.name: table for table in with_external_rows(list(map(suite.extended, names)), suite, records.store)}
     options.check_rows(tables.values())
     for figure in figures:
         if not figure.table:

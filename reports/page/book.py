@@ -12,7 +12,7 @@ from benchmarks.records import published
 from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
-from benchmarks.tables.external import with_rows_brought
+from benchmarks.tables.external import with_external_rows
 from reports.aggregate import CellResult, TableResult, aggregate
 from reports.agreement import chance
 from reports.causes import Cause, shown
@@ -132,7 +132,7 @@ class Book:
     def sheets(self) -> dict[str, list[Sheet]]:
         """For each table, its default protocol and the ones with records; the one that other forms show comes first."""
         found: dict[str, list[Sheet]] = {}
-        for table in with_rows_brought(
+        for table in with_external_rows(
             list(map(self.suite.table, self.suite.table_names())), self.suite, self.records.store
         ):
             always = recorded(table, None, self.records)[0], table.default_protocol

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.commands.inspection import OWN_FOLDERS, configuration_lines, making
-from benchmarks.records.config import differences, is_brought
+from benchmarks.records.config import differences, is_external
 from benchmarks.records.provenance import lost_remark
 from benchmarks.shapes import RunConfig
 from reports.aggregate import NOT_PLANNED, CellResult
@@ -75,7 +75,7 @@ def _group(sheet: Sheet, i: int, dataset: str) -> dict[str, Any]:
         return {}
     beside = _beside(sheet, i, dataset)
     command = making(table, row, protocol, configs)
-    if is_brought(configs[0]):
+    if is_external(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE"]
     return {
         "runs": list(map(origin, found.made)),

@@ -19,7 +19,7 @@ from benchmarks.experiment.answers import Answer, Refused, looks_like, predictio
 from benchmarks.experiment.prediction import set_info
 from benchmarks.metrics import evaluate
 from benchmarks.records.store import Store
-from benchmarks.tables.external import recorded, with_brought
+from benchmarks.tables.external import recorded, with_rows_of
 from datasets import Arrays, Split
 from fvi_core import methods
 from reports import tables as rendered
@@ -340,7 +340,7 @@ def test_every_form_of_a_table_shows_an_infinite_value_and_its_cause(digits, tmp
     found = {(r["condition"], r["metric"]): r["value"] for r in store.read(path)["metrics"]}
     assert found["", "nll"] == math.inf and 0 < found["", "zero_probability"] < 539
     assert found["", "accuracy"] == pytest.approx(1 - found["", "zero_probability"] / 539)
-    table = with_brought(tables.get("digits"), recorded(store, methods.catalogue()))
+    table = with_rows_of(tables.get("digits"), recorded(store, methods.catalogue()))
     result = aggregate(table, "paper", Records(store.root))
     row = result.cells[-1]
     (cell,) = [c for c in row if (c.column.cell.condition, c.column.cell.metric) == ("", "nll")]

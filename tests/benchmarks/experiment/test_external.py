@@ -20,7 +20,7 @@ from benchmarks.records import provenance
 from benchmarks.records.store import Store
 from benchmarks.suite import Suite
 from benchmarks.sweep import verify
-from benchmarks.tables.external import config, recorded, template, with_brought
+from benchmarks.tables.external import config, recorded, template, with_rows_of
 from datasets import DataNotFound
 from fvi_core import methods
 from reports.aggregate import aggregate
@@ -73,7 +73,7 @@ def test_a_row_is_added_beside_the_others(digits: Path, tmp_path: Path) -> None:
     with np.load(digits) as given:
         labels = tables.get("digits")
     (config,) = recorded(store, methods.catalogue())
-    table = with_brought(labels, [config])
+    table = with_rows_of(labels, [config])
     assert [row.label for row in table.rows][-1] == "Mine (predictions brought)" and len(labels.rows) + 1 == len(
         table.rows
     )
