@@ -96,15 +96,14 @@ class Answer:
     def word(self, name: str) -> str:
         """Return one text: a string, bytes, or an array of one of them or of single characters."""
         array = self[name]
-        single = (
-            array.dtype.itemsize == np.dtype(f"{array.dtype.kind}1").itemsize if array.dtype.kind in "US" else False
-        )
-        if array.dtype.kind in "US" and array.size == 1:
-            value = array.reshape(()).item()
-        elif array.dtype.kind in "US" and single and array.size == max(array.shape):
+        kind, itemsize = array.dtype.kind, array.dtype.itemsize
+        in_a_row = array.size == max(array.shape, default=0)
+        if kind in "US" and array.size == 1:
+            value = array.item()
+        elif in_a_row and itemsize == {"U": 4, "S": 1}.get(kind):  # one character each
             value = "".join(map(_text, array.ravel().tolist()))
-        elif array.dtype.kind in "ui" and array.dtype.itemsize == 1 and array.ndim and array.size == max(array.shape):
-            value = array.ravel().tobytes()  # some languages write characters as numbers
+        elif in_a_row and itemsize == 1 and kind in "ui":  # some languages write characters as numbers
+            value = array.tobytes()
         else:
             raise Refused(f"{self.file}: {name}: expected one text, found {_described(array)}")
         return _text(value).rstrip("\0 ")
@@ -113,7 +112,7 @@ class Answer:
         """Return one whole number, also as an array of one, and as a floating-point number."""
         array = self[name]
         if array.size == 1 and array.dtype.kind in "iuf":
-            value = array.reshape(()).item()
+            value = array.item()
             if np.isfinite(value) and value == int(value):
                 return int(value)
         raise Refused(f"{self.file}: {name}: expected one whole number, found {_described(array)}")
@@ -262,10 +261,11 @@ def _noise(answer: Answer, name: str, draws: int, points: int) -> np.ndarray:
             f"noise_std: expected one number{each}, found the shape {noise.shape}: noise that differs by point has no "
             "place"
         )
-    if not ((noise >= 1 / LIMIT) & (noise <= LIMIT)).all():
-        wrong = noise[~((noise >= 1 / LIMIT) & (noise <= LIMIT))].ravel()[0]
+    wrong = noise[~((noise >= 1 / LIMIT) & (noise <= LIMIT))]
+    if len(wrong):
         raise PredictionsError(
-            f"noise_std: expected positive values from {1 / LIMIT:.0e} to {LIMIT:.0e}, standardised, found {wrong:.3g}"
+            f"noise_std: expected positive values from {1 / LIMIT:.0e} to {LIMIT:.0e}, standardised, "
+            f"found {wrong[0]:.3g}"
         )
     return noise
 
@@ -293,7 +293,7 @@ def _shape(name: str, values: np.ndarray, expected: tuple[int | None, ...], word
 def _described(array: np.ndarray) -> str:
     if array.size != 1:
         return f"{array.size} values of {array.dtype} in the shape {array.shape}"
-    return f"{array.reshape(()).item()!r}"[:80]
+    return f"{array.item()!r}"[:80]
 
 
 def _text(value: str | bytes) -> str:

@@ -139,11 +139,9 @@ def run_streams(configs: list[RunConfig], device: torch.device, dtype: torch.dty
 
 def inputs_of(training_data: TrainingData, x: Tensor) -> Tensor:
     """Return a copy of loaded inputs as the network takes them, on the device of the training data."""
-    return (
-        x.to(training_data.x, copy=True)
-        if training_data.pixels is None
-        else training_data.scale(x.to(training_data.x.device))
-    )
+    if training_data.pixels is None:
+        return x.to(training_data.x, copy=True)
+    return training_data.scale(x.to(training_data.x.device))
 
 
 @dataclass(frozen=True)

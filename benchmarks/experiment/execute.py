@@ -105,11 +105,12 @@ def _outcomes(
                 outcomes |= _take_kept(part, state, follow_part)  # others may have been stored since
                 trained = train(part, state, follow_part) if part else {}
                 follow_part(1.0, "")  # for the messages of evaluation; training may have ended before its last epoch
-        outcomes |= (
-            {run_key(run): _evaluate(run, trained[key], state) for key, group in part.items() for run in group}
-            if mine
-            else _outcomes(part, state, follow_part)
-        )
+        if mine:
+            outcomes |= {
+                run_key(run): _evaluate(run, trained[key], state) for key, group in part.items() for run in group
+            }
+        else:
+            outcomes |= _outcomes(part, state, follow_part)
     return outcomes
 
 

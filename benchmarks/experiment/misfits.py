@@ -55,13 +55,13 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
     tried: dict[str, str] = {}
     for config in configs:
         data = config["dataset"]
-        known = datasets.describe(data["name"], data["scheme"] or None)
-        numbers = known.n_outputs if known.task == "regression" else 1
-        held = known.validated is not False
-        parts: Any = {**config["parts"], **{k: v for k, v in config["evaluation"].items() if k == "fit"}}
-        key = canonical_json([known.task, numbers, held, parts])
+        described = datasets.describe(data["name"], data["scheme"] or None)
+        numbers = described.n_outputs if described.task == "regression" else 1
+        held = described.validated is not False
+        parts: Any = {**config["parts"], "fit": config["evaluation"].get("fit", config["parts"]["fit"])}
+        key = canonical_json([described.task, numbers, held, parts])
         if key not in tried:
-            tried[key] = misfit(parts, known.task, numbers, held)
+            tried[key] = misfit(parts, described.task, numbers, held)
         if tried[key]:
             reasons.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
     return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in reasons.items()]
@@ -70,9 +70,7 @@ def misfits(configs: Iterable[RunConfig]) -> list[str]:
 def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -> str:
     """Return why parts do not fit together, tried on tiny data with so many numbers per target, and validation data if
     ``held``; empty if they fit."""
-    spec: dict[str, Any] = {kind: None if part is None else _fewer(part) for kind, part in parts.items()} | {
-        "network": TINY["network"]
-    }
+    spec: dict[str, Any] = {kind: _fewer(part) for kind, part in parts.items()} | {"network": TINY["network"]}
     if parts["context"] is not None:
         spec["context"] = TINY["context"]
     training = parts["training"]
@@ -168,8 +166,7 @@ def _fewer(part: Any) -> Any:
         return [_fewer(each) for each in part]
     if not isinstance(part, dict):
         return part
-    small = {
-        key: min(value, FEWER[key]) if key in FEWER and isinstance(value, int | float) else value
+    return {
+        key: min(value, FEWER[key]) if key in FEWER and isinstance(value, int | float) else _fewer(value)
         for key, value in part.items()
     }
-    return {key: _fewer(value) for key, value in small.items()}

@@ -57,9 +57,9 @@ class OtherFiles(Store):
         place = folder, every
         if place not in self._alike:
             self._alike[place] = {}
-            for path in sorted((self.root / folder).glob("*.json")):
+            for path in sorted((self.root / folder).glob("[!.]*.json")):
                 with suppress(RecordError):
-                    data = None if path.name.startswith(".") else read_bytes(path)
+                    data = read_bytes(path)
                     if data is not None and (every or SOME in data):
                         config = parse(data, path, HEAD_ONLY, self.rows)[0]["config"]
                         self._alike[place].setdefault(bare_digest(config), (path, _files(config)))

@@ -64,10 +64,8 @@ def versions() -> dict[str, str]:
     """Return versions of Python and of the packages that determine results, from metadata, without imports."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
@@ -75,10 +73,9 @@ def versions() -> dict[str, str]:
 def cpu() -> str:
     """Return the processor's model, as precisely as the system reports it: virtual machines hide the marketing name's
     number."""
-    try:
+    first = ""
+    with contextlib.suppress(OSError):
         first = CPUINFO.read_text().partition("\n\n")[0]
-    except OSError:
-        first = ""
     pairs = (line.partition(":") for line in first.splitlines())
     facts = {name.strip(): value.strip() for name, colon, value in pairs if colon}
     name = facts.get("model name") or platform.processor() or platform.machine()

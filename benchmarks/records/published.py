@@ -130,10 +130,10 @@ def _check_sum(path: Path, content: bytes) -> None:
     if not path.is_relative_to(folder):
         return
     name = path.relative_to(folder).as_posix()
-    digest = hashlib.sha256(content).hexdigest()
-    if name not in (sums := _sums()) or sums[name] != digest:
+    expected, digest = _sums().get(name), hashlib.sha256(content).hexdigest()
+    if digest != expected:
         raise InvalidPublished(
-            f"{path}: expected the SHA-256 {sums.get(name, 'of a file that is listed')} of {SUMS.name}, "
+            f"{path}: expected the SHA-256 {expected or 'of a file that is listed'} of {SUMS.name}, "
             f"found {digest}. Restore the file with git, or, after a change that is meant, run in {folder}: "
             f"sha256sum published/*.csv quoted.csv > {SUMS.name}"
         )

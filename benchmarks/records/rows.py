@@ -196,8 +196,7 @@ class RowReader:
                 numbers = array("d", map(float, values))
                 if all(map(math.isfinite, numbers)):
                     return rows, numbers
-        found = DECODER.decode(text.decode())
-        rows, numbers = self.of(readable(found))
+        rows, numbers = self.of(readable(DECODER.decode(text.decode())))
         if len(values) == len(numbers):
             rows = self._known.setdefault(around, rows)
         return rows, numbers

@@ -75,11 +75,7 @@ class Store:
 
     def files(self) -> list[Path]:
         """Return every file with the name of a record, without opening any."""
-        return [
-            path
-            for path in sorted(self.root.glob("*/*/*.json"), key=lambda path: path.parts)
-            if not path.name.startswith(".")
-        ]
+        return sorted(self.root.glob("*/*/[!.]*.json"), key=lambda path: path.parts)
 
     def paths(self) -> dict[str, Path]:
         """Return the path of every key. Several files of one name are opened, and only the record counts."""
@@ -122,9 +118,7 @@ class Store:
 
         What many records' rows have in common is parsed once, so this is the fast way to read many records.
         """
-        record, rows, values = parse(_existing(path), path, HEAD_ONLY, self.rows)
-        record["metrics"] = []
-        return record, rows, values
+        return parse(_existing(path), path, HEAD_ONLY, self.rows)
 
     def curves(self, path: Path) -> Mapping[str, Any]:
         """Return the curves of one record, each parsed when it is looked up.
@@ -141,11 +135,9 @@ class Store:
 
     def beside(self, folder: Path) -> Iterator[Record]:
         """Yield the records of a method on a data set, without curves and metrics, leaving out broken files."""
-        for path in sorted(folder.glob("*.json")):
+        for path in sorted(folder.glob("[!.]*.json")):
             with suppress(RecordError):
-                record = None if path.name.startswith(".") else self._load(path, HEAD_ONLY)
-                if record is not None:
-                    yield record
+                yield self.columns(path)[0]
 
     def records(self, curves: bool = True) -> Iterator[Record | RecordError]:
         """Yield every record, or the error of an invalid one."""

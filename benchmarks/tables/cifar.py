@@ -123,8 +123,7 @@ def _shortened(row: Row, parts: Parts) -> Parts:
     """Shorten training; SWAG, DUQ with its own settings and VOGN keep their schedules over fewer epochs, VOGN also its
     training part."""
     if row.made_by == "VOGN":
-        fewer = {"training.epochs": EPOCHS, "training.samples": 1}
-        return layered(parts, fewer, {"network.width": WIDTH})
+        return layered(parts, {"training.epochs": EPOCHS, "training.samples": 1, "network.width": WIDTH})
     return shortened(parts, cycle=row.made_by != "SWAG" and row.variant != "own")
 
 

@@ -86,7 +86,7 @@ _SHORT: dict[str, dict[str, Parts]] = {
     "FSVI": _variances(1.0, 10.0),
     "MFVI": _variances(0.1, 1.0),
     "VIP": {f"{n} draws": {"family": {"draws": n}} for n in (20, 100)},
-    "GWI": {name: parts for name, (_, parts) in zip(_TRIED, _kernels("family", *_TRIED, ard=True).items())},
+    "GWI": dict(zip(_TRIED, _kernels("family", *_TRIED, ard=True).values())),
     "Sparse GP": _kernels("family", *_TRIED),
     "GP": {
         **_kernels("family", *_TRIED),

@@ -14,7 +14,7 @@ import math
 
 from benchmarks.tables import cinquin_images, toys
 from benchmarks.tables.cinquin import METHODS, METRIC
-from benchmarks.tables.cinquin_candidates import CANDIDATES, PAPER, settings
+from benchmarks.tables.cinquin_candidates import CANDIDATES, PAPER, mixture, settings
 from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, folds, layered, seeds
 from benchmarks.tables.spec import Cell, Column, Row, Table
 
@@ -42,11 +42,6 @@ POINTS = {"paper": 500, "short": 100, "smoke": 100}
 def _kernel(name: str, length: float | None = None) -> Parts:
     kernel = {"kernel": {"name": MORE_KERNELS[name], "ard": False}}
     return {"prior": kernel if length is None else {**kernel, "parameters": {"log_lengthscale": math.log(length)}}}
-
-
-def _halves(points: int) -> Parts:
-    parts = [{"name": name, "points": points // 2} for name in ("training_batch", "uniform_box")]
-    return {"context": {"name": "mixture", "parts": parts}}
 
 
 def _network(activation: str, width: int) -> Parts:
@@ -84,7 +79,10 @@ BY_FIGURE: dict[str, tuple[str, dict[tuple[str, str], Parts]]] = {
                 ("GFSVI", f"{points} points"): layered(_kernel("RBF"), {"context": {"points": points}})
                 for points in (10, 100)
             },
-            **{("FVI", f"{points} points"): layered(_kernel("RBF"), _halves(points)) for points in (10, 100)},
+            **{
+                ("FVI", f"{points} points"): layered(_kernel("RBF"), {"context": mixture(points // 2, points // 2)})
+                for points in (10, 100)
+            },
         },
     ),
     "11": (
@@ -149,10 +147,7 @@ def _table(number: str) -> Table:
     return Table(
         f"cinquin2024-figure-{number}",
         f"y = sin(2 pi x) by {title} (figure {number})",
-        tuple(
-            Row(f"{method}, {label}", None, {"FVI": "FBNN"}.get(method, method), f"{method}, {label}")
-            for method, label in variants
-        ),
+        tuple(Row(f"{method}, {label}", None, METHODS[method], f"{method}, {label}") for method, label in variants),
         tuple(
             Column(Cell(name, condition, metric), label if name == DATA else f"{label}, noise 1")
             for name in SETS.get(number, (DATA,))

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.tables.cinquin_candidates import MARGIN
+from benchmarks.tables.cinquin_candidates import MARGIN, mixture
 from benchmarks.tables.recipes import Parts, Recipe, folds, layered
 from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
 
 PAPER, SCHEME = "cinquin2024", "cinquin2024-pixelwise"
 PARTNERS = {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}
 CONTEXTS = {
-    "random": {
-        "name": "mixture",
-        "parts": [{"name": "training_batch", "points": 12}, {"name": "uniform_box", "points": 13, "margin": MARGIN}],
-    },
+    "random": mixture(12, 13, margin=MARGIN),
     "random_pixel": {"name": "random_pixel", "points": 25},
     "kmnist": {"name": "images", "points": 20, "pool": "kmnist"},
 }

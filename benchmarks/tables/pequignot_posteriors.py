@@ -93,8 +93,7 @@ def _on_split(row: Row, dataset: str, protocol: str, split: int, chains: dict[st
 REDUCTIONS = {
     "short": "a tenth of the paper's epochs, 20 chains",
     "smoke": "2 epochs, 2 seeds, 2 chains of 5 draws after 2 trajectories, 10 draws, 2 sets of 8 inputs: a test of "
-    "the way, not "
-    "of the methods",
+    "the way, not of the methods",
 }
 
 

@@ -75,8 +75,8 @@ _POINTS_SEEDS = 3
 def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return table 1's setting with the row's number of inducing points."""
     found = recipe(row, dataset, protocol)
-    with_points = found.with_parts({"context": {"points": int(row.variant)}}) if row.variant else found
-    return replace(with_points, replicates=found.replicates[:_POINTS_SEEDS])
+    found = replace(found, replicates=found.replicates[:_POINTS_SEEDS])
+    return found.with_parts({"context": {"points": int(row.variant)}}) if row.variant else found
 
 
 REDUCTIONS = {
