@@ -149,10 +149,10 @@ def _kept(runs: list[RunConfig], state: Path, conditions: dict[str, Any] | None 
     device, dtype = device_of(), DTYPES[runs[0]["parts"]["training"]["dtype"]]
     training_data = build_data(model, [split], device, dtype)
     streams = run_streams(runs[:1], device, dtype).child("evaluate")
-    fitted = {name: value.to(device) for name, value in stored.parameters.items()}
+    on_device = {name: value.to(device) for name, value in stored.parameters.items()}
     here = origin.stamp() | {"cpu": origin.cpu(), "device": origin.device()} | precision_of(runs[0], device)
     about = stored.provenance | {"fingerprint": split.fingerprint, "evaluated": here}
-    return TrainedRun(split, model, training_data, streams, about, fitted)
+    return TrainedRun(split, model, training_data, streams, about, on_device)
 
 
 def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
@@ -167,9 +167,9 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
             afterwards = FITS.build(evaluation["fit"])
             with unchanged("fitting", training_data.tensors | parameters):
                 model, parameters = model.refitted(afterwards, parameters, training_data, streams.child("afterwards"))
-        own = FittedRun(config, split, training_data, model, parameters, streams)
+        fitted = FittedRun(config, split, training_data, model, parameters, streams)
         with unchanged("prediction", training_data.tensors | parameters):
-            predicted = predict_sets(own)
+            predicted = predict_sets(fitted)
     except (NotFinite, FitFailed, ChangedInPlace) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before the record exists
@@ -177,7 +177,7 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
     try:
         for entry, rows_of in ENTRIES.items():
             if entry in evaluation:
-                metrics += rows_of(own, predicted, lambda training: _other(training, own, state))
+                metrics += rows_of(fitted, predicted, lambda training: _other(training, fitted, state))
     except (NotComparable, NotFinite) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
     numbers = {**model.fit_numbers(parameters), "training_seconds": provenance["seconds"]}
@@ -191,7 +191,7 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
     return Outcome(config, "done", metrics, curves, about)
 
 
-def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
+def _other(training: TrainingConfig, fitted: FittedRun, state: Path) -> FittedRun:
     """Return another training on a run's data: from the state folder, or trained now and stored there."""
     run: RunConfig = {**training, "evaluation": {"samples": 1, "sets": [], "content": {}}}
     validate_config(run)
@@ -203,6 +203,6 @@ def _other(training: TrainingConfig, own: FittedRun, state: Path) -> FittedRun:
         reason = outcome.reason or "its parameters could not be written"
         raise NotComparable(f"{name}: {reason}")
     device = device_of()
-    trained = {name: value.to(device) for name, value in stored.parameters.items()}
+    on_device = {name: value.to(device) for name, value in stored.parameters.items()}
     streams = run_streams([run], device, DTYPES[run["parts"]["training"]["dtype"]]).child("evaluate")
-    return FittedRun(run, own.split, own.data, build_model(run["parts"], own.split), trained, streams)
+    return FittedRun(run, fitted.split, fitted.data, build_model(run["parts"], fitted.split), on_device, streams)

@@ -27,16 +27,17 @@ Draws = dict[str, Tensor]
 """Draws by space: parameters ``[1, S, P]``, values ``[sets, S, T Q]`` of functions with Q outputs, without repeats."""
 
 
-def posterior_rows(own: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
+def posterior_rows(fitted: FittedRun, predicted: Predicted, other: Other) -> list[MetricRow]:
     """Return metric rows of ``evaluation["posterior"]``: entropies, and divergences from and to the trainings in
     ``against``, averaged over the trainings of a label. ``q``: the run itself; ``other`` returns another training's
     result.
 
     A space in which fewer than FEWEST draws differ has no rows.
     """
-    settings, data = own.config["evaluation"]["posterior"], own.config["dataset"]
-    x = uniform_inputs(settings, own.data, seed_from("posterior inputs", data["name"], data["scheme"], data["split"]))
-    q = draws_of(settings, own, x)
+    settings, data = fitted.config["evaluation"]["posterior"], fitted.config["dataset"]
+    seed = seed_from("posterior inputs", data["name"], data["scheme"], data["split"])
+    x = uniform_inputs(settings, fitted.data, seed)
+    q = draws_of(settings, fitted, x)
 
     def row(metric: str, condition: str, value: float, space: str) -> MetricRow:
         where, n = f"space={condition}", q[space].shape[1]

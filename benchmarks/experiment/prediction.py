@@ -74,16 +74,17 @@ def measured(split: Split, predicted: Predicted, scores: Scores = lambda values:
     return metrics, curves
 
 
-def predict_sets(own: FittedRun) -> Predicted:
+def predict_sets(fitted: FittedRun) -> Predicted:
     """Predict the evaluation sets of a run with its trained and fitted replica.
 
     Raises :class:`NotFinite`, NotSupported.
     """
-    split, model, training_data, parameters, streams = own.split, own.model, own.data, own.parameters, own.streams
-    samples, std = own.config["evaluation"]["samples"], model.noise_std(parameters)
+    split, model, training_data = fitted.split, fitted.model, fitted.data
+    parameters, streams = fitted.parameters, fitted.streams
+    samples, std = fitted.config["evaluation"]["samples"], model.noise_std(parameters)
     predicted = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, training_data)
-    for name in own.config["evaluation"]["sets"]:
+    for name in fitted.config["evaluation"]["sets"]:
         chosen = split.evaluation(name)
         # Every set uses the same functions, so that in- and out-of-distribution scores come from one model.
         functions = streams.child("functions")

@@ -83,11 +83,11 @@ def evaluate(
     plugins.load()
     reference = _reference(sets) if any(s.kind == "id" for s in sets) else ""  # sets of kind "ood" need one
     rows += registry.own_rows(dataset, sets, predictions, reference)
-    seen = set()
+    cells = set()
     for row in rows:
-        if (row["condition"], row["metric"]) in seen:
+        if (row["condition"], row["metric"]) in cells:
             raise ValueError(f"evaluation sets share the condition {row['condition']!r}; give each its own")
-        seen.add((row["condition"], row["metric"]))
+        cells.add((row["condition"], row["metric"]))
     return rows, drawn
 
 
