@@ -68,14 +68,14 @@ def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
 
     made_by = datasets.made_by(dataset)
     digest = made_by and module_digest(made_by, f"data set {dataset}")
-    found = {f"data set {dataset}": digest} if digest else {}
+    digests = {f"data set {dataset}": digest} if digest else {}
     for kind, name in _named(parts):
         cls = REGISTRIES[kind].classes.get(name)
         own = cls is None or name in known()[kind]
         digest = None if own else source_digest(cls)  # type: ignore[arg-type]  # a class can be hashed
         if digest:
-            found[f"{kind} {name}"] = digest
-    return found
+            digests[f"{kind} {name}"] = digest
+    return digests
 
 
 def context_pools(context: PartSpec | None) -> set[str]:
@@ -101,12 +101,12 @@ def remembered(name: str, look: Callable[[], Any]) -> Any:
     """Return the result of ``look`` (as JSON) for the present code of fvi_core, cached in a file."""
     path = Path(fvi_core.__file__).parent / "__pycache__" / f"{name}.json"
     digest = stamp.code("fvi_core")
-    found = stamp.read(path, digest)
-    if found is None:
-        found = json.loads(json.dumps(look()))
+    value = stamp.read(path, digest)
+    if value is None:
+        value = json.loads(json.dumps(look()))
         with contextlib.suppress(OSError):  # a folder that cannot be written: computed again next time
-            stamp.write(path, digest, found)
-    return found
+            stamp.write(path, digest, value)
+    return value
 
 
 def load_parts() -> None:
@@ -117,19 +117,19 @@ def load_parts() -> None:
 def look() -> Known:
     """Read the hyper-parameters of this project's own parts from their dataclasses."""
     load_parts()
-    found: Known = {
-        kind: {name: describe(cls) for name, cls in found_in.classes.items() if cls.__module__.startswith("fvi_core.")}
-        for kind, found_in in REGISTRIES.items()
+    kinds: Known = {
+        kind: {name: describe(cls) for name, cls in each.classes.items() if cls.__module__.startswith("fvi_core.")}
+        for kind, each in REGISTRIES.items()
     }
-    found |= {kind: {"": describe(imported(where))} for kind, where in NAMELESS.items()}
-    entries = [entry for parts in found.values() for part in parts.values() for entry in part.values()]
-    found |= {of: {"": describe(imported(of))} for entry in entries if ":" in (of := entry.get("of", ""))}
-    return json.loads(json.dumps(found))
+    kinds |= {kind: {"": describe(imported(where))} for kind, where in NAMELESS.items()}
+    entries = [entry for parts in kinds.values() for part in parts.values() for entry in part.values()]
+    kinds |= {of: {"": describe(imported(of))} for entry in entries if ":" in (of := entry.get("of", ""))}
+    return json.loads(json.dumps(kinds))
 
 
 def describe(cls: type) -> dict[str, dict[str, Any]]:
     """Return the hyper-parameters of a dataclass: type, default (none: required), the kind of part it holds, limits."""
-    found = {}
+    entries = {}
     for field in dataclasses.fields(cls):
         kind = field.type
         entry: dict[str, Any] = {"type": kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))}
@@ -144,8 +144,8 @@ def describe(cls: type) -> dict[str, dict[str, Any]]:
             entry["later"] = True
         if limits := field.metadata.get("limits"):
             entry["limits"] = limits
-        found[field.name] = entry
-    return found
+        entries[field.name] = entry
+    return entries
 
 
 def _fields(kind: str, name: str, where: str) -> dict[str, dict[str, Any]]:
@@ -180,7 +180,7 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
     for key in spec:
         if key not in fields and not (named and key == "name"):
             raise UnknownPart(f"{title} has no hyper-parameter {key!r}; {nearest(key, fields)}")
-    found = {"name": name} if named else {}
+    resolved = {"name": name} if named else {}
     for key, entry in fields.items():
         if key in spec:
             value = spec[key]
@@ -191,14 +191,14 @@ def _resolved(kind: str, spec: Any, where: str) -> Any:
         else:
             raise UnknownPart(f"{title} needs the hyper-parameter {key!r} ({entry['type']})")
         place = f"{where}.{key}"
-        found[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
+        resolved[key] = _resolved(entry["of"], value, place) if "of" in entry else _plain(value, entry["type"], place)
         if key in spec and "of" not in entry:
-            _check_kind(found[key], entry["type"], place)
+            _check_kind(resolved[key], entry["type"], place)
         if "limits" in entry and not ("default" in entry and value == entry["default"]):
-            check_limits(place, found[key], entry["type"], **entry["limits"])
-        if entry.get("later") and found[key] == _plain(entry["default"], entry["type"], place):
-            del found[key]
-    return found
+            check_limits(place, resolved[key], entry["type"], **entry["limits"])
+        if entry.get("later") and resolved[key] == _plain(entry["default"], entry["type"], place):
+            del resolved[key]
+    return resolved
 
 
 def _plain(value: Any, kind: str, where: str) -> Any:

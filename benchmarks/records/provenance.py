@@ -62,11 +62,11 @@ def code(root: Path = ROOT) -> tuple[str, bool | None]:
 @cache
 def versions() -> dict[str, str]:
     """Return versions of Python and of the packages that determine results, from metadata, without imports."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            installed[name] = metadata.version(name)
+    return installed
 
 
 @cache

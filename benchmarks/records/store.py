@@ -149,15 +149,15 @@ class Store:
 
     def problems(self) -> dict[str, str]:
         """Return, by path, why a file with the name of a record belongs to no run."""
-        found = {}
+        reasons = {}
         for path in self.files():
             try:
                 self._head(path)
             except RecordError as error:
-                found[str(path.relative_to(self.root))] = str(error)
+                reasons[str(path.relative_to(self.root))] = str(error)
         if self._checked:
             self._checked.save()
-        return found
+        return reasons
 
     def bounds(self, metric: str) -> Bounds:
         """Return the possible values of a metric; unbounded for an unknown metric."""

@@ -55,8 +55,8 @@ def on_songs(make: Make) -> Make:
     """Return recipes with songs among the evaluation sets; none on large sets, with more test rows than songs."""
 
     def with_songs(row: Row, dataset: str, protocol: str) -> Recipe | None:
-        found = make(row, dataset, protocol)
-        return replace(found, sets=("test", "ood-song")) if found and dataset in SMALL else None
+        base = make(row, dataset, protocol)
+        return replace(base, sets=("test", "ood-song")) if base and dataset in SMALL else None
 
     return with_songs
 

@@ -199,8 +199,8 @@ def _mnist(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return settings of table cinquin2024-2 with KMNIST as measurement points."""
     context = "kmnist" if row.made_by in cinquin_images.METHODS.values() else ""
     image_row = Row(row.label, method=row.method, variant=context)
-    found = cinquin_images.recipe(image_row, dataset, "smoke" if protocol == "smoke" else "paper")
-    parts = layered(found.parts, _length(row, PASSES, protocol))
+    base = cinquin_images.recipe(image_row, dataset, "smoke" if protocol == "smoke" else "paper")
+    parts = layered(base.parts, _length(row, PASSES, protocol))
     samples = 2 if protocol == "smoke" else 20
     return Recipe(parts, folds(_SEEDS[protocol]), cinquin_images.SCHEME, samples=samples, sets=_SETS)
 

@@ -105,10 +105,10 @@ def rotated_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the runs of tables 2 and 8 at protocol paper; elsewhere the first of their trainings alone, on turned
     images.
     """
-    found = recipe(row, dataset, protocol)
+    base = recipe(row, dataset, protocol)
     if protocol == "paper":
-        return found
-    return replace(found, replicates=found.replicates[:1], sets=("test", *_ROTATIONS))
+        return base
+    return replace(base, replicates=base.replicates[:1], sets=("test", *_ROTATIONS))
 
 
 OTHER_READINGS: dict[str, tuple[Parts, dict[str, Any]]] = {
@@ -121,11 +121,11 @@ OTHER_READINGS: dict[str, tuple[Parts, dict[str, Any]]] = {
 def other_reading(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the runs of table 2, and those of other readings without turned images."""
     context, _, name = row.variant.partition(", ")
-    found = recipe(replace(row, variant=context), dataset, protocol)
+    base = recipe(replace(row, variant=context), dataset, protocol)
     if not name:
-        return found
+        return base
     parts, fields = OTHER_READINGS[name]
-    return replace(found.with_parts(parts), sets=found.sets[:2], **fields)
+    return replace(base.with_parts(parts), sets=base.sets[:2], **fields)
 
 
 _SMOKE = "channels 2, 4, 4 and 8 dense units, 1 epoch of batches of 2,000, 1 seed, 2 samples: the numbers mean nothing"

@@ -108,8 +108,8 @@ def _later(method: str) -> Parts:
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Five random seeds; networks on scaled data, the exact process on raw ones."""
-    found = raw_recipe(row, dataset, protocol).with_parts(_later(row.made_by))
-    return replace(found, scheme="" if row.made_by == "GP" else SCALED)
+    base = raw_recipe(row, dataset, protocol).with_parts(_later(row.made_by))
+    return replace(base, scheme="" if row.made_by == "GP" else SCALED)
 
 
 def held_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
@@ -119,8 +119,8 @@ def held_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 def shorter_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the table's row after fewer steps."""
-    found = recipe(row, dataset, protocol)
-    return found if protocol == "smoke" else found.with_parts({"training": {"epochs": STEPS[row.variant]}})
+    base = recipe(row, dataset, protocol)
+    return base if protocol == "smoke" else base.with_parts({"training": {"epochs": STEPS[row.variant]}})
 
 
 _COLUMNS = tuple(

@@ -68,19 +68,19 @@ def _later(method: str, protocol: str) -> Parts:
 
 def recipe(row: Row, dataset: str, protocol: str, init_std: float | None = None) -> Recipe:
     """Five folds, 1,000 draws of each posterior at the test inputs, and of the exact RBF process of the same fold."""
-    found = own_recipe(row, dataset, protocol).with_parts(_later(row.made_by, protocol))
+    base = own_recipe(row, dataset, protocol).with_parts(_later(row.made_by, protocol))
     against = {REFERENCE: make_configs("GP", dataset, protocol, reference_recipe(dataset, protocol, init_std))}
-    return replace(found, reference=ReferenceRequest(against=against))
+    return replace(base, reference=ReferenceRequest(against=against))
 
 
 def reference_recipe(dataset: str, protocol: str, init_std: float | None = None) -> Recipe:
     """Return the exact process with the RBF kernel of table 1, whose noise has a floor, without which wine's falls to
     0, and starts as in table 1 or at ``init_std``.
     """
-    found = candidate("GP", "rbf", dataset, protocol)
-    assert found is not None, "every small set has an exact process at every protocol"
+    base = candidate("GP", "rbf", dataset, protocol)
+    assert base is not None, "every small set has an exact process at every protocol"
     start = {} if init_std is None else {"init_std": init_std}
-    return found.with_parts({"likelihood": {"min_std": FLOOR} | start})
+    return base.with_parts({"likelihood": {"min_std": FLOOR} | start})
 
 
 _LENGTHS: dict[str, Parts] = {
@@ -91,8 +91,8 @@ _LENGTHS: dict[str, Parts] = {
 
 def length_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """GFSVI of table 7-squared with another end of its training."""
-    found = own_recipe(row, dataset, protocol)
-    return found if protocol == "smoke" else found.with_parts(_LENGTHS[row.variant])
+    base = own_recipe(row, dataset, protocol)
+    return base if protocol == "smoke" else base.with_parts(_LENGTHS[row.variant])
 
 
 _GAMMAS = {"1e-15": 1e-15, "1e-10": 1e-10}
@@ -108,9 +108,9 @@ _HELD = "kernel of the prior"
 
 def squared_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return a row by its own prior; the sparse process with a kernel trained or held, as GFSVI's prior was fitted."""
-    found = own_recipe(row, dataset, protocol)
+    base = own_recipe(row, dataset, protocol)
     held: Parts = {"family": {"fit_steps": 5 if protocol == "smoke" else _FIT["fit_steps"], "kernel": _FIT["kernel"]}}
-    return found.with_parts(held) if row.variant == _HELD else found
+    return base.with_parts(held) if row.variant == _HELD else base
 
 
 _COLLAPSED, _LONGER = "collapsed bound", "10,000 steps"
@@ -119,11 +119,11 @@ _COLLAPSED, _LONGER = "collapsed bound", "10,000 steps"
 def inducing_recipe(row: Row, dataset: str, protocol: str, init_std: float | None = None) -> Recipe:
     """Return the sparse process of table 7, with inducing values in closed form, or after more steps; the reference's
     noise may start elsewhere."""
-    found = recipe(row, dataset, protocol, init_std)
+    base = recipe(row, dataset, protocol, init_std)
     if row.variant == _LONGER:
         steps = 5 if protocol == "smoke" else 10_000
-        return found.with_parts({"training": {"epochs": steps, "schedule": {"name": "cosine"}}})
-    return collapsed(found, dataset, protocol) if row.variant == _COLLAPSED else found
+        return base.with_parts({"training": {"epochs": steps, "schedule": {"name": "cosine"}}})
+    return collapsed(base, dataset, protocol) if row.variant == _COLLAPSED else base
 
 
 _SMOKE = "5 steps, 2 folds, 10 points, 20 draws"

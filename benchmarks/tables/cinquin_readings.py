@@ -37,8 +37,8 @@ WIDE_ALONE = "wide start alone"  # of the chosen candidate
 def mfvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the first candidate of table 1 with another start or end, or the chosen one with another start."""
     if row.variant == WIDE_ALONE:
-        found = cinquin.recipe(row, dataset, protocol)
-        return found and found.with_parts(_WIDE)
+        base = cinquin.recipe(row, dataset, protocol)
+        return base and base.with_parts(_WIDE)
     first = CANDIDATES[protocol].get("MFVI", {}).get("variance 1")
     return None if first is None else recipe_with("MFVI", layered(first, MFVI[row.variant]), dataset, protocol)
 
@@ -71,8 +71,8 @@ def patient(recipe: Recipe, protocol: str) -> Recipe:
 
 def patience_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the row of table 1 with a later end of its training."""
-    found = cinquin.recipe(row, dataset, protocol)
-    return found and patient(found, protocol)
+    base = cinquin.recipe(row, dataset, protocol)
+    return base and patient(base, protocol)
 
 
 def laplace_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -119,9 +119,9 @@ def later_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     if row.label not in readings:
         return None
     first = next(iter(CANDIDATES[protocol].get(row.made_by, ())), None)
-    found = cinquin.recipe(row, dataset, protocol) or candidate(row.made_by, first, dataset, protocol)
+    base = cinquin.recipe(row, dataset, protocol) or candidate(row.made_by, first, dataset, protocol)
     changes = readings[row.label][1]
-    return found if found is None or (protocol == "smoke" and changes is _LATER_END) else found.with_parts(changes)
+    return base if base is None or (protocol == "smoke" and changes is _LATER_END) else base.with_parts(changes)
 
 
 def _rows(readings: dict[str, tuple[str, Parts]]) -> tuple[Row, ...]:
@@ -138,8 +138,8 @@ _OF_GAMMAS = tuple(
 
 def gamma_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return GFSVI of table 1 with another gamma in its divergence."""
-    found = cinquin.recipe(row, dataset, protocol)
-    return found and found.with_parts({"divergence": {"gamma": GAMMAS[row.variant]}})
+    base = cinquin.recipe(row, dataset, protocol)
+    return base and base.with_parts({"divergence": {"gamma": GAMMAS[row.variant]}})
 
 
 INDUCING = {f"{points:,} inducing points": points for points in (250, 500)}
@@ -148,14 +148,14 @@ COLLAPSED_STEPS = 2000
 
 def inducing_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the row of table 1 with more inducing points, whose number the paper does not print."""
-    found = cinquin.recipe(row, dataset, protocol)
-    return found and found.with_parts({"family": {"points": INDUCING[row.variant]}})
+    base = cinquin.recipe(row, dataset, protocol)
+    return base and base.with_parts({"family": {"points": INDUCING[row.variant]}})
 
 
 def collapsed_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the row of table 1 with inducing values in closed form, as many steps, each on all training data."""
-    found = cinquin.recipe(row, dataset, protocol)
-    return found and collapsed(found, dataset, protocol)
+    base = cinquin.recipe(row, dataset, protocol)
+    return base and collapsed(base, dataset, protocol)
 
 
 def collapsed(recipe: Recipe, dataset: str, protocol: str) -> Recipe:
@@ -169,8 +169,8 @@ def collapsed(recipe: Recipe, dataset: str, protocol: str) -> Recipe:
 
 def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the trainings of table 1, evaluated on both sets of songs."""
-    found = cinquin.recipe(row, dataset, protocol) if dataset in SMALL else None
-    return found and replace(found, sets=("test", *song.SETS))
+    base = cinquin.recipe(row, dataset, protocol) if dataset in SMALL else None
+    return base and replace(base, sets=("test", *song.SETS))
 
 
 def _songs(suffix: str, title: str, condition: str, metric: str) -> Table:

@@ -130,14 +130,14 @@ def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the first candidate of table 1, or the chosen one, with the measurement points of FVI or as long as the
     row says."""
     chosen = row.variant.startswith(_CANDIDATE)
-    found = cinquin.recipe(row, dataset, protocol) if chosen else candidate("GFSVI", "rbf", dataset, protocol)
-    if found is None:
+    base = cinquin.recipe(row, dataset, protocol) if chosen else candidate("GFSVI", "rbf", dataset, protocol)
+    if base is None:
         return None
     points, stop = row.variant.removeprefix(_CANDIDATE).split(", ", 1)
-    parts = layered(found.parts, _STOPS[stop] if protocol == "paper" else {})
+    parts = layered(base.parts, _STOPS[stop] if protocol == "paper" else {})
     if points == "box and batch":
         parts["context"] = settings("FBNN", protocol)["context"]
-    return replace(found, parts=parts)
+    return replace(base, parts=parts)
 
 
 _KERNELS = tuple(
@@ -155,14 +155,14 @@ def kernel_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 def bound_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the trainings of a sparse process, with the bound on the evidence of validation subsets as only
     evaluation."""
-    found = kernel_recipe(row, dataset, protocol)
-    return found and replace(found, sets=("validation",), bound="validation")
+    base = kernel_recipe(row, dataset, protocol)
+    return base and replace(base, sets=("validation",), bound="validation")
 
 
 def evidence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the recipe with the log marginal likelihood of its validation subsets as its only evaluation."""
-    found = kernel_recipe(row, dataset, protocol)
-    return found and with_evidence(found)
+    base = kernel_recipe(row, dataset, protocol)
+    return base and with_evidence(base)
 
 
 def _validation(suffix: str, title: str, metric: str, make: Make, methods: tuple[str, ...] = PROCESSES) -> Table:

@@ -67,8 +67,8 @@ ROWS = tuple(
 def fsvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return FSVI of table rudner2022-1 with other estimators, priors, weights and, for the code of 2023, contexts."""
     context, _, reading = row.variant.partition(";")
-    found = fashion_mnist.recipe(replace(row, variant=context), dataset, protocol).with_parts(READINGS[reading])
-    return found.with_parts({"context": CONTEXTS_2023[context]}) if "2023" in reading else found
+    base = fashion_mnist.recipe(replace(row, variant=context), dataset, protocol).with_parts(READINGS[reading])
+    return base.with_parts({"context": CONTEXTS_2023[context]}) if "2023" in reading else base
 
 
 IMAGES = 60_000
@@ -125,9 +125,9 @@ CHANGES: dict[str, Parts] = {"": {}} | {name: parts for *_, own in UNPRINTED.val
 
 def baseline_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the row of table rudner2022-1 with the variant's changes."""
-    found = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol).with_parts(CHANGES[row.variant])
+    base = fashion_mnist.recipe(replace(row, variant=""), dataset, protocol).with_parts(CHANGES[row.variant])
     # a tenth of the training images held out
-    return replace(found, scheme=f"{PAPER}-validation") if row.variant == BY_VALIDATION else found
+    return replace(base, scheme=f"{PAPER}-validation") if row.variant == BY_VALIDATION else base
 
 
 def _baselines(suffix: str, title: str, labels: tuple[str, ...], variants: dict[str, Parts]) -> Table:
@@ -160,8 +160,8 @@ def _changed(rows: tuple[Row, ...], change: str) -> tuple[Row, ...]:
 
 def draws_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the row of table rudner2022-1, with ten times as many draws in prediction where its label names them."""
-    found = fashion_mnist.recipe(row, dataset, protocol)
-    return replace(found, samples=10 * found.samples) if MORE_DRAWS in row.label else found
+    base = fashion_mnist.recipe(row, dataset, protocol)
+    return replace(base, samples=10 * base.samples) if MORE_DRAWS in row.label else base
 
 
 def _by_information(column: Column) -> Column:

@@ -97,13 +97,13 @@ def write(manifest: Manifest, path: Path = FILE) -> None:
 
 def read(path: Path = FILE) -> Manifest:
     """Return the committed manifest. Raises BenchmarkError for an invalid line."""
-    found: Manifest = {}
+    digests: Manifest = {}
     for head, line, number in _sections(path):
         words, fields = head.split(" "), line.split("\t")
         if len(words) != 2 or len(fields) != 4 or not fields[2].isdigit():
             raise BenchmarkError(f"{path}:{number}: expected row, data set, runs, digest, found {line!r}")
-        found[Place(*words, *fields[:2])] = Digest(int(fields[2]), fields[3])
-    return found
+        digests[Place(*words, *fields[:2])] = Digest(int(fields[2]), fields[3])
+    return digests
 
 
 def read_retired(path: Path) -> dict[str, str]:
@@ -162,7 +162,7 @@ def changes(
         for place in dict.fromkeys((*before, *after))
         if before.get(place) != after.get(place)
     ]
-    left = []
+    unmatched = []
     for record, config in orphaned.items():
         near: list[tuple[int, int, list[tuple[str, str, str]]]] = []
         for number, change in enumerate(changed):
@@ -176,8 +176,8 @@ def changes(
             change.orphans.append(record)
             change.differences = change.differences or apart
         else:
-            left.append(record)
-    return changed, left
+            unmatched.append(record)
+    return changed, unmatched
 
 
 def _of(config: RunConfig) -> tuple[str, str, str]:

@@ -41,8 +41,8 @@ class Scope:
 
 def of(table: str, protocol: str) -> tuple[Note, ...]:
     """Return the notes on a table's results of a protocol, by kind."""
-    found = [note for scopes, note in written() if any(scope.holds(table, protocol) for scope in scopes)]
-    return tuple(sorted(found, key=lambda note: KINDS.index(note.kind)))
+    notes = [note for scopes, note in written() if any(scope.holds(table, protocol) for scope in scopes)]
+    return tuple(sorted(notes, key=lambda note: KINDS.index(note.kind)))
 
 
 @cache
@@ -54,7 +54,7 @@ def written() -> list[tuple[tuple[Scope, ...], Note]]:
 
 def _read(file: Path) -> list[tuple[tuple[Scope, ...], Note]]:
     values = vars(importlib.import_module(f"benchmarks.tables.{file.stem}"))
-    found: list[tuple[tuple[Scope, ...], Note]] = []
+    notes: list[tuple[tuple[Scope, ...], Note]] = []
     scopes: tuple[Scope, ...] = ()
     kind = ""
     for part in re.split(r"\n\n|\n(?=- )", file.read_text(encoding="utf-8")):
@@ -64,11 +64,11 @@ def _read(file: Path) -> list[tuple[tuple[Scope, ...], Note]]:
         elif part.startswith("### "):
             kind = words[4:]
         elif part.startswith("- "):
-            found.append((scopes, Note(words[2:], kind)))
+            notes.append((scopes, Note(words[2:], kind)))
         elif part.startswith("  "):
-            last = found[-1][1]
-            found[-1] = scopes, Note(last.text, kind, (*last.more, words))
-    return found
+            last = notes[-1][1]
+            notes[-1] = scopes, Note(last.text, kind, (*last.more, words))
+    return notes
 
 
 def _listed(words: str) -> tuple[str, ...]:

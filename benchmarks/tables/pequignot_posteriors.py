@@ -65,8 +65,8 @@ def _one_hmc(make: Make) -> Make:
     """Return the recipes of ``make`` with one run of HMC, the one that others are compared with."""
 
     def with_one_run(row: Row, dataset: str, protocol: str) -> Recipe | None:
-        found = make(row, dataset, protocol)
-        return replace(found, replicates=found.replicates[:1]) if found and row.made_by == "HMC" else found
+        base = make(row, dataset, protocol)
+        return replace(base, replicates=base.replicates[:1]) if base and row.made_by == "HMC" else base
 
     return with_one_run
 
@@ -165,16 +165,16 @@ _SPLITS = 3
 
 def _first_experiment(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the trainings of tables 1, 2 and 4; the prior is drawn from mean-field weights without training."""
-    found = recipe(row, dataset, protocol)
+    base = recipe(row, dataset, protocol)
     if row.variant == PRIOR.variant:
-        found = found.with_parts(_AT_PRIOR)
-    return replace(found, sets=INPUTS, posterior=None)
+        base = base.with_parts(_AT_PRIOR)
+    return replace(base, sets=INPUTS, posterior=None)
 
 
 def _second_experiment(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """Return the trainings of table 5 on the first splits."""
-    found = pequignot.recipe(row, dataset, protocol)
-    return found and replace(found, sets=INPUTS, replicates=found.replicates[:_SPLITS])
+    base = pequignot.recipe(row, dataset, protocol)
+    return base and replace(base, sets=INPUTS, replicates=base.replicates[:_SPLITS])
 
 
 def _figure(

@@ -62,11 +62,11 @@ class ReferenceRequest:
 
 def _trainings(runs: Mapping[str, Sequence[RunConfig]]) -> dict[str, list[TrainingConfig]]:
     """Return the runs without their evaluations."""
-    found: Any = {
+    trainings: Any = {
         label: [{name: value for name, value in each.items() if name != "evaluation"} for each in own]
         for label, own in runs.items()
     }
-    return found
+    return trainings
 
 
 @dataclass(frozen=True)

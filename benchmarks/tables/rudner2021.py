@@ -74,9 +74,9 @@ _POINTS_SEEDS = 3
 
 def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return table 1's setting with the row's number of inducing points."""
-    found = recipe(row, dataset, protocol)
-    found = replace(found, replicates=found.replicates[:_POINTS_SEEDS])
-    return found.with_parts({"context": {"points": int(row.variant)}}) if row.variant else found
+    base = recipe(row, dataset, protocol)
+    base = replace(base, replicates=base.replicates[:_POINTS_SEEDS])
+    return base.with_parts({"context": {"points": int(row.variant)}}) if row.variant else base
 
 
 REDUCTIONS = {
