@@ -20,7 +20,7 @@ from benchmarks.sweep.plan import MEANINGLESS
 from reports.agreement import Comparison, Verdict, range_of
 from reports.hours import Hours, hours
 from reports.labels import direction
-from reports.origins import CellRuns, Made, ask, different_data, different_note
+from reports.origins import CellRun, CellRuns, different_data, different_note, runs_of
 from reports.records import Broken, Records, recorded
 from reports.significance import Pair, bold, pairwise, worse
 
@@ -236,26 +236,29 @@ def _aggregate(table: Any, protocol: str, records: Records, seeds: list[int] | N
     numbers = published.table(table.paper, table.number) if table.paper else {}
     ranges = _ranges(table.columns, numbers)
     runs = {
-        (row, name): ask(table, row, name, protocol, records, seeds) for row in table.rows for name in table.datasets
+        (row, name): runs_of(table, row, name, protocol, records, seeds)
+        for row in table.rows
+        for name in table.datasets
     }
     cells = [
         [
-            _cell(row, column, runs[row, column.cell.dataset], protocol, numbers, found)
-            for column, found in zip(table.columns, ranges)
+            _cell(row, column, runs[row, column.cell.dataset], protocol, numbers, range_of_column)
+            for column, range_of_column in zip(table.columns, ranges)
         ]
         for row in table.rows
     ]
     broken = tuple(dict.fromkeys(file for each in runs.values() for file in each.broken))
     overlaps = {
-        name: _overlap(made.named for row in table.rows for made in runs[row, name].made) for name in table.datasets
+        name: _overlap(run.dataset_split for row in table.rows for run in runs[row, name].recorded)
+        for name in table.datasets
     }
     cost = hours(run for each in runs.values() for run in each.runs)
     result = TableResult(table, protocol, cells, broken, tuple(records.files), cost, runs, overlaps)
     for j, column in enumerate(table.columns):
-        if found := result.tests[j]:
-            tested = worse(len(cells), found, direction(column.cell.metric))
-            for row, mark in zip(cells, bold(tested)):
-                row[j] = replace(row[j], bold=mark, apart=any(tested))
+        if tests := result.tests[j]:
+            beaten = worse(len(cells), tests, direction(column.cell.metric))
+            for row, mark in zip(cells, bold(beaten)):
+                row[j] = replace(row[j], bold=mark, apart=any(beaten))
     return result
 
 
@@ -266,12 +269,13 @@ def cell(
 
     records: the folders of records and of failures.
     """
-    asked = ask(table, row, column.cell.dataset, protocol, recorded(table, protocol, Records(*records))[1], seeds)
+    runs = runs_of(table, row, column.cell.dataset, protocol, recorded(table, protocol, Records(*records))[1], seeds)
     numbers = published.table(table.paper, table.number) if table.paper else {}
-    found, wanted = _cell(row, column, asked, protocol, numbers), column.cell_of(row)
-    told = {made.replicate: made.run.value(wanted.dataset, wanted.condition, wanted.metric) for made in asked.made}
-    reasons = {replicate: reason for replicate, reason in told.items() if isinstance(reason, str)}
-    return found, dict.fromkeys(told, DIFFERENT) if found.different else reasons
+    result, wanted = _cell(row, column, runs, protocol, numbers), column.cell_of(row)
+    where = wanted.dataset, wanted.condition, wanted.metric
+    values = {run.replicate: run.record.value(*where) for run in runs.recorded}
+    reasons = {replicate: reason for replicate, reason in values.items() if isinstance(reason, str)}
+    return result, dict.fromkeys(values, DIFFERENT) if result.different else reasons
 
 
 def _ranges(columns: Iterable[Any], numbers: dict) -> list[float | None]:
@@ -283,13 +287,13 @@ def _ranges(columns: Iterable[Any], numbers: dict) -> list[float | None]:
     return [range_of(means.get((cell.dataset, cell.condition, cell.metric), [])) for cell in cells]
 
 
-def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
+def _overlap(dataset_splits: Iterable[tuple[str, str, int]]) -> float:
     """Return test points for each training point, where runs are of splits that draw both from the same points; else
     0."""
-    found = set(named)
-    if len({split for *_, split in found}) < 2:
+    distinct = set(dataset_splits)
+    if len({split for *_, split in distinct}) < 2:
         return 0.0
-    name, scheme, _ = min(found)
+    name, scheme, _ = min(distinct)
     with contextlib.suppress(datasets.UnknownDataset, datasets.DataNotFound, ValueError):
         about = datasets.describe(name, scheme or None)
         return about.n_test / about.n_train if about.redrawn else 0.0
@@ -297,38 +301,38 @@ def _overlap(named: Iterable[tuple[str, str, int]]) -> float:
 
 
 def _cell(
-    row: Any, column: Any, asked: CellRuns, protocol: str, numbers: dict, range_of_column: float | None = None
+    row: Any, column: Any, runs: CellRuns, protocol: str, numbers: dict, range_of_column: float | None = None
 ) -> CellResult:
     cell = column.cell_of(row)
     where = cell.dataset, cell.condition, cell.metric
     values: dict[tuple[int, int], float] = {}
-    counted: list[Made] = []
+    counted: list[CellRun] = []
     impossible = []
-    problems = dict.fromkeys(asked.absent)
-    for made in asked.made:
-        value = made.run.value(*where)
+    problems = dict.fromkeys(runs.absent)
+    for run in runs.recorded:
+        value = run.record.value(*where)
         if isinstance(value, float):
-            values[made.replicate] = value * column.scale
-            counted.append(made)
+            values[run.replicate] = value * column.scale
+            counted.append(run)
             if math.isinf(value):
-                count = made.run.value(cell.dataset, cell.condition, "zero_probability")
+                count = run.record.value(cell.dataset, cell.condition, "zero_probability")
                 impossible.append(int(count) if isinstance(count, float) else 0)
         else:
             problems[value] = None
-    different = asked.different and different_data(counted)
+    different = runs.different and different_data(counted)
     if different:
         values, counted = {}, []
-    machines = frozenset(made.run.machine for made in counted) if column.cell.metric in COSTS else frozenset()
+    machines = frozenset(run.record.machine for run in counted) if column.cell.metric in COSTS else frozenset()
     number = numbers.get(column.published_key(row))
     warnings = tuple(
-        f"{row.label} on {column.cell.dataset}, split {made.replicate[0]}, seed {made.replicate[1]}: {warning}."
-        for made in counted
-        for warning in made.run.warnings
+        f"{row.label} on {column.cell.dataset}, split {run.replicate[0]}, seed {run.replicate[1]}: {warning}."
+        for run in counted
+        for warning in run.record.warnings
     )
     return CellResult(
         row,
         column,
-        asked.expected,
+        runs.expected,
         values,
         number,
         tuple(problems),
@@ -336,7 +340,7 @@ def _cell(
         machines=machines,
         range_of_column=range_of_column,
         warnings=warnings,
-        splits_missing=len(asked.splits - {split for split, _ in values}),
+        splits_missing=len(runs.splits - {split for split, _ in values}),
         impossible=tuple(impossible),
         trial=protocol == MEANINGLESS,
     )

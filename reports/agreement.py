@@ -154,8 +154,8 @@ class Comparison:
     def outcome(self) -> Verdict:
         """Verdict without the side of a difference; UNDECIDED where it depends on an unknown scatter."""
         if self.assumed:
-            found = {replace(self, scatter=scatter)._outcome for scatter in SCATTERS}
-            return found.pop() if len(found) == 1 else Verdict.UNDECIDED
+            outcomes = {replace(self, scatter=scatter)._outcome for scatter in SCATTERS}
+            return outcomes.pop() if len(outcomes) == 1 else Verdict.UNDECIDED
         return self._outcome
 
     @property
@@ -215,8 +215,8 @@ def level_of_few(scatter: float, ours: int, theirs: int, nominal: float = LEVEL)
 def _satterthwaite(share: Any, ours: Any, theirs: int | None) -> Any:
     """Degrees of freedom of a difference of means, by our share of its variance and both numbers of runs; a published
     error of one run or an unknown number counts as exact."""
-    rest = (1 - share) ** 2 / (theirs - 1) if theirs and theirs > 1 else 0.0
-    return np.float64(1) / (share**2 / (ours - 1) + rest)
+    of_theirs = (1 - share) ** 2 / (theirs - 1) if theirs and theirs > 1 else 0.0
+    return np.float64(1) / (share**2 / (ours - 1) + of_theirs)
 
 
 def range_of(means: Sequence[float]) -> float | None:

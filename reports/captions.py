@@ -70,7 +70,7 @@ def _on_hidden_alone(note: Note, hidden: Collection[str], shown: Collection[str]
 
 def _infinite(result: TableResult) -> list[str]:
     """Name the rows with infinite values, and at how many points the label has probability 0."""
-    told = []
+    sentences = []
     for row in result.cells:
         places = [j for j, cell in enumerate(row) if cell.impossible]
         if not places:
@@ -79,11 +79,11 @@ def _infinite(result: TableResult) -> list[str]:
         where = ", ".join(f"{column}: {count}" for column, count in zip(column_names(result, places), counts))
         if len(places) > EACH:
             where = f"{len(places)} columns: {_from_to([count for j in places for count in row[j].impossible])}"
-        told.append(
+        sentences.append(
             f"{row[0].row.label}: ∞, since labels have probability 0 (points in each such run, {where}); "
             "docs/predictions.md says what to do."
         )
-    return told
+    return sentences
 
 
 def _from_to(counts: Sequence[int]) -> str:
@@ -102,7 +102,7 @@ def caption(result: TableResult, choice: Choice = WHOLE) -> list[str]:
     shown = f"Mean ± standard error (ddof = 1) over n runs; {counted}."
     sentences.append(shown if cells else "No run of this protocol yet.")
     if any(cell.apart is not None for cell in result.flat):
-        sentences += [RULE, _told_apart(result), AMONG_ALL if choice.rows else ""]
+        sentences += [RULE, _without_bold(result), AMONG_ALL if choice.rows else ""]
     sentences += [_shared(result), *_mixed_machines(result)]
     known = [cell for cell in result.flat if cell.published]
     if known:
@@ -174,39 +174,39 @@ def _without_errors(known: Iterable[CellResult]) -> str:
 
 def _runs_needed(known: Iterable[CellResult]) -> str:
     """Say how many runs the uninformative cells would need."""
-    found = [cell.comparison.widest for cell in known if cell.comparison and cell.outcome is Verdict.UNINFORMATIVE]
-    needed = [each.needed for each in found if each.needed is not None]
-    if not found:
+    wide = [cell.comparison.widest for cell in known if cell.comparison and cell.outcome is Verdict.UNINFORMATIVE]
+    needed = [each.needed for each in wide if each.needed is not None]
+    if not wide:
         return ""
-    never = len(found) - len(needed)
-    told = []
+    never = len(wide) - len(needed)
+    parts = []
     if needed:
-        told.append(f"{_from_to(needed)} runs would make {len(needed)} of the uninformative cells informative")
+        parts.append(f"{_from_to(needed)} runs would make {len(needed)} of the uninformative cells informative")
     if never:
         what = ("other" if needed else "uninformative cell") + "s" * (never > 1)
-        told.append(f"not even {MOST:,} runs would make {never} {what} informative")
-    sentence = "; ".join(told)
+        parts.append(f"not even {MOST:,} runs would make {never} {what} informative")
+    sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _rank_agreement(result: TableResult) -> str:
     """Say whether rows are in the published order: column by column for few columns, else on average."""
-    found: dict[int, float] = {}
+    correlations: dict[int, float] = {}
     for j in range(len(result.table.columns)):
         cells = [row[j] for row in result.cells]
         both = [(cell.mean, cell.published.mean) for cell in cells if cell.published and cell.complete]
         agreement = rank_agreement(*zip(*both)) if both else None
         if agreement is not None:
-            found[j] = agreement
-    if not found:
+            correlations[j] = agreement
+    if not correlations:
         return ""
-    mean = f"{np.mean(list(found.values())):.2f}"
-    told = f"{mean} in {len(found)} columns, on average"
-    if len(found) <= EACH:
-        named = zip(found.values(), column_names(result, list(found)))
-        told = ", ".join(f"{value:.2f} ({column})" for value, column in named)
-        told += f"; on average {mean}" if len(found) > 1 else ""
-    return f"Order of the rows, ours and published: Spearman's correlation {told}.".replace(" -", " −")
+    mean = f"{np.mean(list(correlations.values())):.2f}"
+    words = f"{mean} in {len(correlations)} columns, on average"
+    if len(correlations) <= EACH:
+        named = zip(correlations.values(), column_names(result, list(correlations)))
+        words = ", ".join(f"{value:.2f} ({column})" for value, column in named)
+        words += f"; on average {mean}" if len(correlations) > 1 else ""
+    return f"Order of the rows, ours and published: Spearman's correlation {words}.".replace(" -", " −")
 
 
 def column_names(result: TableResult, places: list[int]) -> list[str]:
@@ -267,10 +267,10 @@ def _mixed_machines(result: TableResult) -> list[str]:
     ]
 
 
-def _told_apart(result: TableResult) -> str:
+def _without_bold(result: TableResult) -> str:
     """Count the columns without bold, since no test separates two rows."""
-    found = [result.cells[0][j].apart for j in range(len(result.table.columns))]
-    alike, tested = found.count(False), len(found) - found.count(None)
+    apart = [result.cells[0][j].apart for j in range(len(result.table.columns))]
+    alike, tested = apart.count(False), len(apart) - apart.count(None)
     if alike in (0, tested):
         return "No two rows of a column are told apart, so none is marked." if alike else ""
     return f"In {alike} of {tested} columns no two rows are told apart, so none is marked there."
@@ -286,14 +286,12 @@ def _shared(result: TableResult) -> str:
 
 def _quoted(known: Iterable[CellResult]) -> list[str]:
     """Return a sentence for each published row that quotes another paper, with our rows beside it."""
-    found: dict[tuple[str, Quotation], dict[str, None]] = {}
+    rows: dict[tuple[str, Quotation], dict[str, None]] = {}
     for cell in known:
         if cell.published and cell.published.quoted:
-            found.setdefault((cell.published.method, cell.published.quoted), {})[cell.row.label] = None
-    told = [(" and ".join(labels), quoted) for (_, quoted), labels in found.items()]
-    return [
-        f"{QUOTED} {labels}: quoted from {q.source}: {q.evidence}." for labels, q in sorted(told, key=itemgetter(0))
-    ]
+            rows.setdefault((cell.published.method, cell.published.quoted), {})[cell.row.label] = None
+    quoted = sorted(((" and ".join(labels), source) for (_, source), labels in rows.items()), key=itemgetter(0))
+    return [f"{QUOTED} {labels}: quoted from {q.source}: {q.evidence}." for labels, q in quoted]
 
 
 def _published_runs(cells: list[CellResult]) -> str:

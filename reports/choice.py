@@ -84,12 +84,12 @@ def _columns(choice: Choice, table: Any) -> list[int]:
     return found
 
 
-def _places(kind: str, asked: Sequence[str], parts: Sequence[Any], names: Callable[[Any], Iterable[str]]) -> list[int]:
+def _places(kind: str, chosen: Sequence[str], parts: Sequence[Any], names: Callable[[Any], Iterable[str]]) -> list[int]:
     """Return the places of the named parts, in the order of the names; all places without names."""
-    if not asked:
+    if not chosen:
         return list(range(len(parts)))
     found: dict[int, None] = {}
-    for name in asked:
+    for name in chosen:
         same = [k for k, part in enumerate(parts) if name.lower() in (each.lower() for each in names(part))]
         if not same:
             raise unknown(kind, name, {each for part in parts for each in names(part) if each})

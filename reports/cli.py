@@ -216,7 +216,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         rows = counting.remembered(_records(results), suite, out / ".coverage")
         print(f"{counting.text(rows)}\nMarkdown: {_written(out / 'coverage.md', counting.markdown(rows))}")
         problems = counting.problems(rows)
-        _end(problems, told=problems)
+        _end(problems, printed=problems)
 
     @app.command()
     def page(
@@ -227,13 +227,13 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         """Make a site of all tables, methods and figures. It opens from its files, without a server or a network."""
         from reports.page.site import API, write
 
-        made = write(suite, _records(results, state), out)
-        print(f"{made.pages} pages, {made.bytes / 1e6:.1f} MB: {_shown(made.start)}")
+        site = write(suite, _records(results, state), out)
+        print(f"{site.pages} pages, {site.bytes / 1e6:.1f} MB: {_shown(site.start)}")
         if not (out / API).exists():
             print("The site has no link to the library's functions: make docs page writes their pages and links them.")
-        if made.warning:
-            print(made.warning)
-        _end(made.problems)
+        if site.warning:
+            print(site.warning)
+        _end(site.problems)
 
     @app.command()
     def paper(
@@ -245,11 +245,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
         Needs pdflatex; without it the source is written, and the message says what to install.
         """
-        from reports.paper import told, write
+        from reports.paper import counts, write
 
-        made = write(suite, _records(results, state), out, lambda words: print(words, flush=True))
-        print(f"{told(made)}: {_shown(made.pdf)}")
-        _end(made.problems)
+        written = write(suite, _records(results, state), out, lambda words: print(words, flush=True))
+        print(f"{counts(written)}: {_shown(written.pdf)}")
+        _end(written.problems)
 
     @app.command()
     def protocols(
@@ -287,13 +287,13 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         if paper and paper not in claims.papers():
             raise unknown("paper", paper, claims.papers())
         records = _records(results)
-        found = page.of_book(Book(suite, records))
-        print(page.text(found, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
-        every = _written(out / "findings.csv", words.as_csv(words.flat(found)))
-        told = _written(file, page.page(found))
+        verdicts = page.of_book(Book(suite, records))
+        print(page.text(verdicts, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
+        comparisons = _written(out / "findings.csv", words.as_csv(words.flat(verdicts)))
+        listed = _written(file, page.page(verdicts))
         if readme.is_file():
-            files.write(readme, page.readme(readme.read_text(encoding="utf-8"), found))  # only a part of it is ours
-        print(f"Every claim: {told}; every comparison: {every}")
+            files.write(readme, page.readme(readme.read_text(encoding="utf-8"), verdicts))  # only a part of it is ours
+        print(f"Every claim: {listed}; every comparison: {comparisons}")
         _end(records.problems)
 
     for each in app.registered_commands:
@@ -310,12 +310,12 @@ def _naming(command: Any) -> Callable[..., None]:
     """Wrap a command so that errors of writing name its folder or file option."""
 
     @wraps(command)
-    def named(**given: Any) -> None:
-        option = "out" if "out" in given else "file"
+    def named(**options: Any) -> None:
+        option = "out" if "out" in options else "file"
         try:
-            command(**given)
+            command(**options)
         except OSError as error:
-            place = given[option]
+            place = options[option]
             path = Path(error.filename or place)
             if place not in (path, *path.parents) and path not in place.parents:
                 raise
@@ -337,7 +337,7 @@ def _print_table(
     print("In full, with all notes:" if choice.notes else "Files, without notes:", *files, sep="\n  ")
     figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
     problems = _draw(suite, figures, result.protocol, seeds, records, out)
-    _end([*rendered.problems, *problems], told=rendered.problems)
+    _end([*rendered.problems, *problems], printed=rendered.problems)
 
 
 def _draw(
@@ -370,13 +370,13 @@ def _records(results: Path, *state: Path) -> Records:
     return Records(existing(results), *state)
 
 
-def _end(problems: Iterable[str], told: Collection[str] = ()) -> None:
+def _end(problems: Iterable[str], printed: Collection[str] = ()) -> None:
     """Print every problem not printed yet, and end with status 1 if there is any."""
-    found = dict.fromkeys(problems)
-    for problem in found:
-        if problem not in told:
+    problems = dict.fromkeys(problems)
+    for problem in problems:
+        if problem not in printed:
             print(problem)
-    if found:
+    if problems:
         raise typer.Exit(1)
 
 

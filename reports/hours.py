@@ -31,30 +31,30 @@ class Hours:
         if not self.runs:
             return ""
         unit = "hours of a core or a GPU" if self.device else "core-hours"
-        said = f"Cost, by their records: {self.runs} run{'s' * (self.runs != 1)} took {_amount(self.spent)} {unit}"
+        spent = f"Cost, by their records: {self.runs} run{'s' * (self.runs != 1)} took {_amount(self.spent)} {unit}"
         if not self.lacking:
-            return f"{said}."
-        rest = self.lacking - self.known
-        told = [f"{self.known} would take {_amount(self.wanted)}"] if self.known else []
-        told += [f"the cost of {rest} is not known, as none of their kind is recorded"] if rest else []
-        return f"{said}. Without a record: {self.lacking} run{'s' * (self.lacking != 1)}; {', '.join(told)}."
+            return f"{spent}."
+        unknown = self.lacking - self.known
+        costs = [f"{self.known} would take {_amount(self.wanted)}"] if self.known else []
+        costs += [f"the cost of {unknown} is not known, as none of their kind is recorded"] if unknown else []
+        return f"{spent}. Without a record: {self.lacking} run{'s' * (self.lacking != 1)}; {', '.join(costs)}."
 
 
-def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
+def hours(planned: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
     """Sum hours over runs and their records (None: missing); a missing run costs the median of its kind."""
-    runs = {run_key(config): (config, run) for config, run in asked}.values()
-    done = [(config, run) for config, run in runs if run]
-    trainings = {training_key(config): run.seconds[0] or 0.0 for config, run in done}
-    spent = sum(trainings.values()) + sum(run.seconds[1] or 0.0 for _, run in done)
-    device = any(run.accelerated for _, run in done)
-    lacking = [config for config, run in runs if not run]
+    runs = {run_key(config): (config, record) for config, record in planned}.values()
+    recorded = [(config, record) for config, record in runs if record]
+    trainings = {training_key(config): record.seconds[0] or 0.0 for config, record in recorded}
+    spent = sum(trainings.values()) + sum(record.seconds[1] or 0.0 for _, record in recorded)
+    device = any(record.accelerated for _, record in recorded)
+    lacking = [config for config, record in runs if not record]
     if not lacking:
-        return Hours(len(done), spent / 3600, device=device)
+        return Hours(len(recorded), spent / 3600, device=device)
     training: dict[str, list[float]] = defaultdict(list)
     evaluation: dict[str, list[float]] = defaultdict(list)
     sought = {_method_and_data(config) for config in lacking}
-    for config, run in (each for each in done if _method_and_data(each[0]) in sought):  # keys take long
-        for costs, key, value in zip((training, evaluation), (stack_key(config), kind_key(config)), run.seconds):
+    for config, record in (each for each in recorded if _method_and_data(each[0]) in sought):  # keys take long
+        for costs, key, value in zip((training, evaluation), (stack_key(config), kind_key(config)), record.seconds):
             if value is not None:
                 costs[key].append(value)
     known, wanted = 0, 0.0
@@ -65,7 +65,7 @@ def hours(asked: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:
             wanted += 0.0 if training_key(config) in trainings else median(like)
             trainings[training_key(config)] = 0.0
             wanted += median(evaluation.get(kind_key(config), [0.0]))
-    return Hours(len(done), spent / 3600, len(lacking), known, wanted / 3600, device)
+    return Hours(len(recorded), spent / 3600, len(lacking), known, wanted / 3600, device)
 
 
 def _method_and_data(config: RunConfig) -> tuple[str, str]:

@@ -44,15 +44,15 @@ class Piece:
     parts: int = 1
 
 
-def latex(result: TableResult, choice: Choice = WHOLE, said: Sequence[str] | None = None) -> str:
+def latex(result: TableResult, choice: Choice = WHOLE, own: Sequence[str] | None = None) -> str:
     """Return the table as LaTeX to include (needs PACKAGES): a float for each part that fits on a page, notes below the
     last.
 
-    Methods go down or across the page as the choice says, else as takes fewer floats. said: in place of its notes.
+    Methods go down or across the page as the choice says, else as takes fewer floats. own: in place of its notes.
     """
     ways = (False, True) if choice.across is None else (choice.across,)
     pieces = min((_pieces(result, replace(choice, across=way)) for way in ways), key=len)
-    below, marks = general(result, choice, said), _marks(pieces)
+    below, marks = general(result, choice, own), _marks(pieces)
     fits = _whole_height(pieces[-1], _sentence(result, pieces[-1]), below, choice.page[0]) <= choice.page[1] * POINTS
     floats = []
     for number, piece in enumerate(pieces):
@@ -68,9 +68,9 @@ def general(result: TableResult, choice: Choice = WHOLE, own: Sequence[str] | No
     if not choice.notes:
         return problems
     own = listed(notes(result)) if own is None else own
-    said = [sentence for sentence in caption(result, choice) if choice.rules or sentence not in (RULE, AGREEMENT)]
-    quoted = [sentence for sentence in said if sentence.startswith(QUOTED)]
-    plain = " ".join(sentence for sentence in said if sentence not in quoted)
+    sentences = [each for each in caption(result, choice) if choice.rules or each not in (RULE, AGREEMENT)]
+    quoted = [sentence for sentence in sentences if sentence.startswith(QUOTED)]
+    plain = " ".join(sentence for sentence in sentences if sentence not in quoted)
     return [*map(flowing, (plain, *quoted)), *own, *problems]
 
 
@@ -189,18 +189,18 @@ def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict
     number = r"@{\extracolsep{\fill}}r@{\extracolsep{0pt}}l" if stretched else "r@{}l"
     specs = [number + r"@{\,}r@{}l" * each.two for each in formats]
     kind, size = ("tabular*", rf"{{{NARROW}\linewidth}}") if stretched else ("tabular", "")
-    made = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}"]
-    made += [r"\begin{threeparttable}", rf"\caption{{{escape(sentence)}}}", rf"\label{{{name}}}"]
-    made += [rf"\begin{{{kind}}}{size}{{l{''.join(specs)}}}", r"\toprule"]
+    source = [r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{4pt}"]
+    source += [r"\begin{threeparttable}", rf"\caption{{{escape(sentence)}}}", rf"\label{{{name}}}"]
+    source += [rf"\begin{{{kind}}}{size}{{l{''.join(specs)}}}", r"\toprule"]
     heads = [_head(header, each) for header, each in zip(block.header, formats)]
-    made += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
+    source += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
     several = len({line.kind for line in block.lines}) > 1
     for i, line in enumerate(block.lines):
         if line.kind == "value" and i and several:
-            made.append(r"\addlinespace[3pt]")
+            source.append(r"\addlinespace[3pt]")
         entries = [entry(shown, each.two, marks) for shown, each in zip(line.cells, formats)]
-        made.append(" & ".join([_name(line, width), *entries]) + r" \\")
-    made += [r"\bottomrule", rf"\end{{{kind}}}"]
+        source.append(" & ".join([_name(line, width), *entries]) + r" \\")
+    source += [r"\bottomrule", rf"\end{{{kind}}}"]
     used = {note(shown) for line in block.lines for shown in line.cells}
     keys = [
         rf"\tnote{{{sign}}} {escape(VERDICTS[mark][1] if mark in VERDICTS else mark)}"
@@ -209,9 +209,9 @@ def _float(piece: Piece, sentence: str, name: str, below: list[str], marks: dict
     ]
     noted = [*(["; ".join(keys) + "."] if keys else []), *below]
     if noted:
-        made += [r"\begin{tablenotes}[flushleft]\scriptsize\sloppy", *(rf"\item {note}" for note in noted)]
-        made += [r"\end{tablenotes}"]
-    return "\n".join([*made, r"\end{threeparttable}", r"\end{table}", ""])
+        source += [r"\begin{tablenotes}[flushleft]\scriptsize\sloppy", *(rf"\item {note}" for note in noted)]
+        source += [r"\end{tablenotes}"]
+    return "\n".join([*source, r"\end{threeparttable}", r"\end{table}", ""])
 
 
 def _head(header: str, column: Format) -> str:
@@ -231,11 +231,11 @@ def _name(line: Line, width: float) -> str:
 
 
 def _stacked(parts: Sequence[str], side: str) -> str:
-    told = r"\\".join(map(escape, parts))
-    return told if len(parts) < 2 else rf"\shortstack[{side}]{{{told}}}"
+    stacked = r"\\".join(map(escape, parts))
+    return stacked if len(parts) < 2 else rf"\shortstack[{side}]{{{stacked}}}"
 
 
 def _paragraphs(name: str, words: Sequence[str]) -> str:
     """Return notes too long for the page of their table, as text that may span pages."""
-    told = "\n\n".join(rf"\noindent {each}" for each in words)
-    return rf"{{\scriptsize\sloppy\noindent\textbf{{Notes to table~\ref{{{name}}}.}}" + f"\n\n{told}\\par}}\n"
+    paragraphs = "\n\n".join(rf"\noindent {each}" for each in words)
+    return rf"{{\scriptsize\sloppy\noindent\textbf{{Notes to table~\ref{{{name}}}.}}" + f"\n\n{paragraphs}\\par}}\n"

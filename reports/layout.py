@@ -75,11 +75,11 @@ def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WH
         return _across(result, size, capacity, choice)
     columns = [column for column in columns_of(result, choice) if column.planned]
     groups = [columns]
-    if sum(map(size, columns)) > capacity or not _told_apart(columns):
+    if sum(map(size, columns)) > capacity or not _distinct(columns):
         groups = []
         for _, same in groupby(columns, key=lambda column: column.metric):
             part = list(same)
-            if groups and sum(map(size, groups[-1] + part)) <= capacity and _told_apart(groups[-1] + part):
+            if groups and sum(map(size, groups[-1] + part)) <= capacity and _distinct(groups[-1] + part):
                 groups[-1] += part
             else:
                 groups += _filled(part, size, capacity)
@@ -102,27 +102,28 @@ def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ShownColumn]
 
 def _across(result: TableResult, size: Size, capacity: float, choice: Choice) -> list[Block]:
     """Return the table with its rows as columns."""
-    places = list(range(len(result.table.columns)))
-    asked = result.table.columns
-    metric = [column.cell.metric for column in asked]
+    columns = result.table.columns
+    places = list(range(len(columns)))
+    metric = [column.cell.metric for column in columns]
     labels, usual = [label(result, j) for j in places], usual_n(result)
     apart = len(set(labels)) == len(labels) and len(list(groupby(metric))) > 1
-    found = []
+    found: list[Block] = []
     for group in [places] if apart else [list(same) for _, same in groupby(places, key=lambda j: metric[j])]:
         kinds = [_kinds([row[j] for row in result.cells], choice) for j in group]
-        columns = []
+        rows = []
         for row in result.cells:
             cells = [row[j] for j in group]
-            columns.append(ShownColumn("", "", 0, cells[0].row.label, _lines(usual, cells, kinds, choice)))
-        columns = [column for column in columns if column.planned]
-        lines = [labels[j] + (MARKS[side(asked[j])] if apart else "") for j in group]
-        made = [_block(part, lines) for part in _filled(columns, size, capacity)] if columns else []
-        name = "" if apart else title(asked[group[0]])
-        found += [replace(block, title=name) for block in made if block.lines]
+            rows.append(ShownColumn("", "", 0, cells[0].row.label, _lines(usual, cells, kinds, choice)))
+        rows = [row for row in rows if row.planned]
+        lines = [labels[j] + (MARKS[side(columns[j])] if apart else "") for j in group]
+        blocks_of_group = [_block(part, lines) for part in _filled(rows, size, capacity)] if rows else []
+        name = "" if apart else title(columns[group[0]])
+        found += [replace(block, title=name) for block in blocks_of_group if block.lines]
     return found
 
 
-def _told_apart(columns: list[ShownColumn]) -> bool:
+def _distinct(columns: list[ShownColumn]) -> bool:
+    """Whether no two columns have the same label."""
     return len({column.label for column in columns}) == len(columns)
 
 
@@ -139,13 +140,13 @@ def _kinds(cells: Iterable[CellResult], choice: Choice) -> list[str]:
 def _lines(
     usual: int | None, cells: list[CellResult], kinds: list[list[str]], choice: Choice
 ) -> list[dict[str, Shown]]:
-    """The lines of cells, of each those kinds."""
+    """Return the lines of cells by kind; kinds: those of each cell."""
     of = {
         "value": lambda cell: shown.value(cell, usual, choice.digits),
         "published": lambda cell: shown.published(cell.published),
         "difference": shown.difference,
     }
-    return [{kind: of[kind](cell) for kind in asked} for cell, asked in zip(cells, kinds)]
+    return [{kind: of[kind](cell) for kind in of_cell} for cell, of_cell in zip(cells, kinds)]
 
 
 def _unplanned(row: dict[str, Shown]) -> bool:

@@ -17,7 +17,7 @@ Bar = tuple[float, float]
 
 def ranks(bars: Mapping[str, Bar], sign: int) -> dict[str, int]:
     """Return the rank of each label by its mean and standard error; ``sign``: 1 where larger is better, else -1."""
-    left, found, rank = dict(bars), {}, 0
+    left, rank_of, rank = dict(bars), {}, 0
     while left:
         rank += 1
         best = max(left, key=lambda label: sign * left[label][0])  # ties with itself, even without an error
@@ -25,9 +25,9 @@ def ranks(bars: Mapping[str, Bar], sign: int) -> dict[str, int]:
         # Tolerance for bars that touch: published ones are decimal fractions.
         tied = [label for label, bar in left.items() if label == best or abs(bar[0] - mean) <= error + bar[1] + 1e-9]
         for label in tied:
-            found[label] = rank
+            rank_of[label] = rank
             del left[label]
-    return found
+    return rank_of
 
 
 def sentence(result: TableResult) -> str:
@@ -41,26 +41,26 @@ def sentence(result: TableResult) -> str:
     if not rows or not columns:
         return ""
     own, published = (_mean_ranks(bar_of, rows, columns) for bar_of in (bar_of_runs, bar_of_published))
-    told = ", ".join(
+    listed = ", ".join(
         f"{label} {rank:.2g} ({published[label]:.2g})" if published else f"{label} {rank:.2g}"
         for label, rank in own.items()
     )
     sets = "one data set" if len(columns) == 1 else f"the {len(columns)} data sets"
     beside = " (in brackets: of the published numbers of the same sets)" if published else ""
-    return f"Mean ranks over {sets} where all of these rows have runs{beside}: {told}; {RULE} (App. C.3)."
+    return f"Mean ranks over {sets} where all of these rows have runs{beside}: {listed}; {RULE} (App. C.3)."
 
 
 def _mean_ranks(
     bar_of: Callable[[CellResult], Bar | None], rows: Sequence[Sequence[CellResult]], columns: Sequence[int]
 ) -> dict[str, float]:
-    found: dict[str, list[int]] = {row[0].row.label: [] for row in rows}
+    by_label: dict[str, list[int]] = {row[0].row.label: [] for row in rows}
     for j in columns:
         of_column = {row[0].row.label: bar for row in rows if (bar := bar_of(row[j])) is not None}
         if len(of_column) < len(rows):
             return {}
         for label, rank in ranks(of_column, direction(rows[0][j].column.cell.metric)).items():
-            found[label].append(rank)
-    return {label: math.fsum(each) / len(each) for label, each in found.items()}
+            by_label[label].append(rank)
+    return {label: math.fsum(each) / len(each) for label, each in by_label.items()}
 
 
 def bar_of_runs(cell: CellResult) -> Bar | None:

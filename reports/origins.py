@@ -15,17 +15,17 @@ SHOWN, MOST = 3, 1000  # most items of a list, and most characters
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Run of a cell: its split and seed, its data, and its record."""
+class CellRun:
+    """Recorded run of a cell: its split and seed, its data set with scheme and split, and its record."""
 
     replicate: tuple[int, int]
-    named: tuple[str, str, int]
-    run: Recorded
+    dataset_split: tuple[str, str, int]
+    record: Recorded
 
     @classmethod
-    def of(cls, config: RunConfig, run: Recorded) -> Made:
+    def of(cls, config: RunConfig, record: Recorded) -> CellRun:
         data = config["dataset"]
-        return cls((data["split"], config["seed"]), (data["name"], data["scheme"], data["split"]), run)
+        return cls((data["split"], config["seed"]), (data["name"], data["scheme"], data["split"]), record)
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class CellRuns:
         return len(self.runs)
 
     @cached_property
-    def made(self) -> list[Made]:
+    def recorded(self) -> list[CellRun]:
         """Runs that are recorded."""
-        return [Made.of(config, run) for config, run in self.runs if run]
+        return [CellRun.of(config, record) for config, record in self.runs if record]
 
     @cached_property
     def different(self) -> str:
         """Describe how the data of the recorded runs differ; empty where they agree."""
-        return different_data(self.made)
+        return different_data(self.recorded)
 
 
-def ask(
+def runs_of(
     table: Any, row: Any, dataset: str, protocol: str, records: Records, seeds: list[int] | None = None
 ) -> CellRuns:
     """Look up the runs of a row on a data set.
@@ -65,10 +65,10 @@ def ask(
     for config in configs:
         if config["protocol"] != table.recorded_as(protocol):
             raise ValueError(f"table {table.name}: a run of protocol {config['protocol']!r} in a cell of {protocol!r}")
-    found = [records.get(config) for config in configs]
-    runs = tuple((config, each if isinstance(each, Recorded) else None) for config, each in zip(configs, found))
-    broken = tuple(each for each in found if isinstance(each, Broken))
-    absent = [UNCOUNTED if isinstance(each, Broken) else each for each in found if isinstance(each, Broken | str)]
+    states = [records.get(config) for config in configs]
+    runs = tuple((config, each if isinstance(each, Recorded) else None) for config, each in zip(configs, states))
+    broken = tuple(each for each in states if isinstance(each, Broken))
+    absent = [UNCOUNTED if isinstance(each, Broken) else each for each in states if isinstance(each, Broken | str)]
     lacks = table.lacks(row, dataset, protocol) if row.method and not configs else ""
     absent += [lacks.partition(":")[0]] if lacks else []
     every = configs if seeds is None else table.row_runs(row, dataset, protocol)
@@ -76,18 +76,18 @@ def ask(
     return CellRuns(runs, tuple(dict.fromkeys(absent)), broken, splits)
 
 
-def different_data(runs: Sequence[Made]) -> str:
+def different_data(runs: Sequence[CellRun]) -> str:
     """Describe how data of one name differ, with some of the runs of each; empty where they agree.
 
     Compares the split (training, validation and test arrays together), training with its contexts, and every evaluation
     set, as far as they are recorded.
     """
-    found: dict[tuple[tuple[str, str, int], str], dict[str, None]] = {}
-    for named, data in {(made.named, made.run.data): None for made in runs}:
+    known: dict[tuple[tuple[str, str, int], str], dict[str, None]] = {}
+    for dataset_split, data in {(run.dataset_split, run.record.data): None for run in runs}:
         for part, fingerprint in data:
-            found.setdefault((named, part), {})[fingerprint] = None
-    differing = [(*where, list(fingerprints)) for where, fingerprints in found.items() if len(fingerprints) > 1]
-    groups = [_groups(named, part, fingerprints, runs) for named, part, fingerprints in differing[:SHOWN]]
+            known.setdefault((dataset_split, part), {})[fingerprint] = None
+    differing = [(*where, list(fingerprints)) for where, fingerprints in known.items() if len(fingerprints) > 1]
+    groups = [_groups(*which, runs) for which in differing[:SHOWN]]
     return plain(_listed(groups, len(differing), "; "), MOST)
 
 
@@ -97,12 +97,14 @@ def different_note(row: Any, dataset: str, groups: str) -> str:
     return f"Different data: {row.label} on {dataset}: {groups}: {what_to_do}"
 
 
-def _groups(named: tuple[str, str, int], part: str, fingerprints: Iterable[str], runs: Sequence[Made]) -> str:
-    groups = []
+def _groups(
+    dataset_split: tuple[str, str, int], part: str, fingerprints: Iterable[str], runs: Sequence[CellRun]
+) -> str:
+    groups, same = [], [run.record for run in runs if run.dataset_split == dataset_split]
     for fingerprint in fingerprints:
-        keys = [made.run.key for made in runs if made.named == named and (part, fingerprint) in made.run.data]
+        keys = [record.key for record in same if (part, fingerprint) in record.data]
         groups.append(f"{fingerprint[:8]} in {_listed(keys[:SHOWN], len(keys))}")
-    return f"split {named[2]}{part}: {_listed(groups[:SHOWN], len(groups), ' / ')}"
+    return f"split {dataset_split[2]}{part}: {_listed(groups[:SHOWN], len(groups), ' / ')}"
 
 
 def _listed(shown: Sequence[str], count: int, between: str = ", ") -> str:

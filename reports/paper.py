@@ -100,8 +100,7 @@ def _write(book: Book, out: Path, figures: Iterable[Drawn], say: Callable[[str],
     noted: dict[Note, str] = {}
     for sheet in shown:
         name = f"tables/{sheet.table.name}-{sheet.protocol}.tex"
-        made = latex(sheet.result, Choice(page=PAGE, rules=False), _notes(sheet, noted))
-        files.write(out / name, made)
+        files.write(out / name, latex(sheet.result, Choice(page=PAGE, rules=False), _notes(sheet, noted)))
         parts.append(rf"\clearpage\subsection{{{_title(sheet)}}}" + f"\n\\input{{{name}}}\n\\FloatBarrier")
     drawn = list(_counted(figures, say))
     parts += [r"\section{Figures}", *(_figure(each) for each in drawn if each.files)]
@@ -115,13 +114,12 @@ def _write(book: Book, out: Path, figures: Iterable[Drawn], say: Callable[[str],
 
 def _notes(sheet: Sheet, noted: dict[Note, str]) -> list[str]:
     """Return the notes that no table before has, in full, and which tables have the others."""
-    found = notes(sheet.result)
-    before = sorted({noted[note] for each in found.values() for note in each if note in noted})
-    new = {kind: [note for note in each if note not in noted] for kind, each in found.items()}
+    by_kind = notes(sheet.result)
+    before = sorted({noted[note] for each in by_kind.values() for note in each if note in noted})
+    new = {kind: [note for note in each if note not in noted] for kind, each in by_kind.items()}
     noted |= dict.fromkeys((note for each in new.values() for note in each), place(sheet.result))
-    names = ", ".join(rf"\ref{{{name}}}" for name in before)
-    told = f"table{'s' * (len(before) > 1)} {names}"
-    return [*listed(new, more=True), *([f"Further notes that hold here stand below {told}."] if before else [])]
+    tables = f"table{'s' * (len(before) > 1)} " + ", ".join(rf"\ref{{{name}}}" for name in before)
+    return [*listed(new, more=True), *([f"Further notes that hold here stand below {tables}."] if before else [])]
 
 
 def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
@@ -144,8 +142,8 @@ def compile_pdf(source: Path, say: Callable[[str], None] = print) -> Path:
         draft = ["-draftmode"] if run < RUNS - 1 else []
         done = subprocess.run([*command, *draft, source.name], cwd=source.parent, capture_output=True)
         if done.returncode:
-            told = done.stdout.decode("latin-1").splitlines()
-            first = next((line for line in told if line.startswith("!")), "no message")
+            lines = done.stdout.decode("latin-1").splitlines()
+            first = next((line for line in lines if line.startswith("!")), "no message")
             raise BenchmarkError(f"{source}: pdflatex stopped: {first}; all it says is in {source.with_suffix('.log')}")
     return source.with_suffix(".pdf")
 
@@ -179,7 +177,7 @@ def _front(book: Book, tables: int) -> str:
 
 def _how_to_read() -> str:
     marks = "; ".join(f"{letter}: {meaning}" for letter, meaning in VERDICTS.values())
-    said = (
+    paragraphs = (
         "Each number is a mean with its standard error over runs. Numbers of protocol paper follow the paper as far as "
         "it and its code tell how; those of protocol short are of reduced runs, which their titles and notes say, and "
         "are not comparable with published ones. A dash is a number that is not there; its mark says why.",
@@ -187,7 +185,7 @@ def _how_to_read() -> str:
         AGREEMENT,
         f"Marks beside differences: {marks}.",
     )
-    return "\n\n".join([r"\section{How to read the tables}", *map(flowing, said)])
+    return "\n\n".join([r"\section{How to read the tables}", *map(flowing, paragraphs)])
 
 
 def _title(sheet: Sheet) -> str:
@@ -225,7 +223,7 @@ def _figure(drawn: Drawn) -> str:
 
 def _causes(book: Book) -> str:
     """Return the differing cells of published tables: those whose cause an experiment shows, and the others."""
-    told = [
+    parts = [
         r"\section{Differences and their causes}",
         flowing(
             "Of the cells of protocol paper that differ from published numbers: those whose cause an experiment of "
@@ -235,8 +233,8 @@ def _causes(book: Book) -> str:
     ]
     for sheet in book.flat:
         if sheet.protocol == "paper" and sheet.table.name == f"{sheet.table.paper}-{sheet.table.number}":
-            told += _causes_of(book, sheet)
-    return "\n\n".join(told)
+            parts += _causes_of(book, sheet)
+    return "\n\n".join(parts)
 
 
 def _causes_of(book: Book, sheet: Sheet) -> list[str]:
@@ -260,8 +258,8 @@ def _causes_of(book: Book, sheet: Sheet) -> list[str]:
         for (label, why, row, table), count in causes.items()
     ]
     items += [
-        rf"\item \textbf{{{escape(label)}}}: no cause shown. {_cells(len(found))}: {flowing(', '.join(found))}."
-        for label, found in others.items()
+        rf"\item \textbf{{{escape(label)}}}: no cause shown. {_cells(len(cells))}: {flowing(', '.join(cells))}."
+        for label, cells in others.items()
     ]
     return [rf"\subsection{{{_title(sheet)}}}", r"\begin{itemize}\sloppy", *items, r"\end{itemize}"]
 
@@ -272,7 +270,7 @@ def _cells(count: int) -> str:
 
 def _methods(methods: Methods) -> str:
     kinds = [rf"{_symbol(symbol)} {kind}: {question}" for kind, (symbol, question) in list(CHOICES.items())[:ALWAYS]]
-    told = [
+    parts = [
         r"\clearpage\appendix\section{Methods}",
         r"Every method maximises $\mathrm{E}_{f\sim q}[\log p(y\mid f(X))] - w\,D(q(f(C))\,\Vert\,p(f(C)))$ and is "
         rf"told apart from the others by four choices ({'; '.join(kinds)}).",
@@ -280,21 +278,21 @@ def _methods(methods: Methods) -> str:
     for name, row in methods.catalogue.items():
         paper = f" ({row.paper})" if row.paper and row.paper != "all" else ""
         about = row.description.replace("``", "")
-        told.append(rf"\subsection{{{escape(name)}}} {flowing(about[:1].upper() + about[1:] + paper)}.")
-        told.append(r"\begin{itemize}\setlength{\itemsep}{0pt}\sloppy" + _chosen(methods, name) + r"\end{itemize}")
-    return "\n\n".join(told)
+        parts.append(rf"\subsection{{{escape(name)}}} {flowing(about[:1].upper() + about[1:] + paper)}.")
+        parts.append(r"\begin{itemize}\setlength{\itemsep}{0pt}\sloppy" + _chosen(methods, name) + r"\end{itemize}")
+    return "\n\n".join(parts)
 
 
 def _chosen(methods: Methods, name: str) -> str:
     items = []
     for choice in methods.choices(name):
         options = f" ({choice.options})" if choice.options else ""
-        told = [rf"\item {_symbol(choice.symbol)} \textbf{{{choice.kind}}}: {flowing(choice.part + options)}."]
+        sentences = [rf"\item {_symbol(choice.symbol)} \textbf{{{choice.kind}}}: {flowing(choice.part + options)}."]
         if choice.equation:
-            told.append(mathematics(choice.equation) + (f" [{flowing(choice.source)}]." if choice.source else "."))
+            sentences.append(mathematics(choice.equation) + (f" [{flowing(choice.source)}]." if choice.source else "."))
         elif choice.about:
-            told.append(flowing(choice.about.replace("``", "")))
-        items.append(" ".join(told))
+            sentences.append(flowing(choice.about.replace("``", "")))
+        items.append(" ".join(sentences))
     return "\n".join(items)
 
 
@@ -302,6 +300,6 @@ def _symbol(symbol: str) -> str:
     return mathematics(symbol) if symbol else ""
 
 
-def told(paper: Paper) -> str:
-    """Return one line on the result."""
+def counts(paper: Paper) -> str:
+    """Return the numbers of tables and figures, and the size."""
     return f"{paper.tables} tables, {paper.figures} figures, {paper.pdf.stat().st_size / 1e6:.1f} MB"

@@ -203,16 +203,16 @@ class Records:
 def recorded(table: Any, protocol: str | None, known: Records) -> tuple[str, Records]:
     """Return the protocol to show (default: the most faithful one with records), and the records; data sets with
     records of other files only get these. Raises UnknownName."""
-    asked = None if protocol is None else table.check_protocol(protocol)
+    chosen = None if protocol is None else table.check_protocol(protocol)
     for each in (known, known.of_other_files()):
-        shown = asked or recorded_protocol(table, None, each.has)
+        shown = chosen or recorded_protocol(table, None, each.has)
         if found := recorded_datasets(table, shown, each.has):
             own = found if each is known else set()
             if not (lacking := set(table.datasets) - own):
                 return shown, known
             substituted = recorded_datasets(table, shown, known.of_other_files(lacking).has) - own
             return shown, known.of_other_files(lacking) if substituted else known
-    return asked or table.default_protocol, known
+    return chosen or table.default_protocol, known
 
 
 def plain(words: str, length: int = 400) -> str:

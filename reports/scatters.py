@@ -56,11 +56,11 @@ def scatters(cells: Iterable[CellResult]) -> dict[str, list[float]]:
     return found
 
 
-def told(found: dict[str, list[float]]) -> str:
+def quantiles(scatters: dict[str, list[float]]) -> str:
     """Return quantiles of these scatters, and their share within the range that verdicts assume."""
     header = ["paper", "cells", *(f"{100 * q:g} %" for q in QUANTILES), f"within {SCATTERS[0]:g} to {SCATTERS[1]:g}"]
-    rows, every = [], [value for each in found.values() for value in each]
-    for paper, values in [*found.items(), ("all", every)]:
+    rows, every = [], [value for each in scatters.values() for value in each]
+    for paper, values in [*scatters.items(), ("all", every)]:
         inside = np.mean([SCATTERS[0] <= value <= SCATTERS[1] for value in values])
         rows.append([paper, f"{len(values)}", *(f"{x:.2f}" for x in np.quantile(values, QUANTILES)), f"{inside:.0%}"])
     return grid(header, rows, "---:")
@@ -73,7 +73,7 @@ def main(results: Path = ROOT / "results") -> None:
     own = [each for each in published if each.name == f"{each.paper}-{each.number}" and "paper" in each.protocols]
     print(levels_of_few())
     print(levels())
-    print(told(scatters(cell for table in own for cell in aggregate(table, "paper", records).flat)))
+    print(quantiles(scatters(cell for table in own for cell in aggregate(table, "paper", records).flat)))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from reports.records import Records
 
 OWN_FILES = (user_arrays.VARIABLE, sources.VARIABLE)
 """Variables that name a user's data, on which configurations depend."""
-MADE = ".made"  # lists the files of the last time, so that obsolete ones can be removed
+LISTING = ".made"  # lists the files of the last time, so that obsolete ones can be removed
 STAMP = ".stamp"  # the problems that were found, under the digest of all that the site depended on and of its files
 SETTINGS = ("MATPLOTLIBRC", "~/.config/matplotlib/matplotlibrc", "matplotlibrc")
 
@@ -49,7 +49,7 @@ def of_site(suite: Suite, records: Records, *more: bool) -> str:
 def last_site(out: Path, digest: str) -> tuple[list[str], list[str]] | None:
     """Return the files and problems of the last time, if it depended on the same and no file has changed since."""
     with suppress(OSError, ValueError):  # there was no last time
-        names = (out / MADE).read_text(encoding="utf-8").splitlines()
+        names = (out / LISTING).read_text(encoding="utf-8").splitlines()
         problems = stamp.read(out / STAMP, digest and _with_files(out, digest, names))
         return None if problems is None else (names, problems)
     return None

@@ -41,7 +41,7 @@ def text(result: TableResult, choice: Choice = WHOLE, width: int = WIDTH) -> str
     parts += ["\n".join(_rows(block, width)) for block in _blocks(result, choice, width)]
     if choice.notes:
         shown = "\n".join(parts[1:])
-        parts.append("\n".join(line for words in _said(result, shown, choice) for line in _brief(words, width)))
+        parts.append("\n".join(line for words in _below(result, shown, choice) for line in _brief(words, width)))
     if result.problems:
         parts.append("\n".join(line for problem in result.problems for line in wrapped(problem, width)))
     return "\n\n".join(parts) + "\n"
@@ -63,7 +63,7 @@ def filled(parts: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
+def _below(result: TableResult, shown: str, choice: Choice) -> list[str]:
     """Return the lines below the table: a sentence, verdicts, footnotes on its cells."""
     values, usual = any(cell.values for cell in result.flat), usual_n(result)
     bold = "; *: the best, or not told apart from it" if any(cell.bold for cell in result.flat) else ""
@@ -72,21 +72,21 @@ def _said(result: TableResult, shown: str, choice: Choice) -> list[str]:
     n += " (found/expected in brackets)" * others
     means = f"mean ± standard error over {n}{bold}" if values else "no number yet"
     reduced = ", a reduced one" if result.table.reduction(result.protocol) else ""
-    found = [f"Protocol {result.protocol}{reduced}: {means}."]
+    sentences = [f"Protocol {result.protocol}{reduced}: {means}."]
     known = [cell for cell in result.flat if cell.published]
     costs = all(cell.is_cost for cell in known)
     if known and choice.difference:
-        found.append(COSTS_ALONE if costs else NO_VERDICTS if result.trial else counts(known))
-    warned = (
+        sentences.append(COSTS_ALONE if costs else NO_VERDICTS if result.trial else counts(known))
+    warnings = (
         [f"{result.warnings[0]} Further notes: {len(result.warnings) - 1}."] if result.warnings[1:] else result.warnings
     )
     notes = [
         *[INFINITE] * any(cell.impossible for cell in result.flat),
         *result.files,
-        *warned,
+        *warnings,
         *(f"{about}." for sign, about in SIGNS.items() if sign in shown and not (costs and sign == "difference")),
     ]
-    return found + notes[:FOOTNOTES]
+    return sentences + notes[:FOOTNOTES]
 
 
 def _brief(words: str, width: int) -> list[str]:

@@ -69,8 +69,8 @@ def lines(words: str, width: float) -> list[str]:
 
 
 def _width(character: str) -> float:
-    own = next((width for characters, width in WIDTHS if character in characters), None)
-    return own or (1.45 if character.isupper() else 1.0 if character < "\u0180" else 1.5)
+    width = next((width for characters, width in WIDTHS if character in characters), None)
+    return width or (1.45 if character.isupper() else 1.0 if character < "\u0180" else 1.5)
 
 
 def _breakable(word: str) -> str:
@@ -118,10 +118,10 @@ def mathematics(words: str) -> str:
 def _formula(part: str) -> str:
     found, at = "", 0
     while at < len(part):
-        for pattern, made in TOKENS:
+        for pattern, command in TOKENS:
             token = pattern.match(part, at)
             if token:
-                found += made(token)
+                found += command(token)
                 at = token.end()
                 break
         else:

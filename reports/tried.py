@@ -9,7 +9,7 @@ reading), ``moved`` (its effect), ``record`` (a table here that shows it; ``-`` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -158,17 +158,16 @@ class Differences:
         self.book = book
         self.known = load() if experiments is None else experiments
 
-    def experiments(self, found: Iterable[Difference]) -> dict[Experiment, list[Difference]]:
+    def experiments(self, cells: Sequence[Difference]) -> dict[Experiment, list[Difference]]:
         """Return the experiments that concern any of these cells, with those cells."""
-        cells = list(found)
         concerned = {each: [cell for cell in cells if each.concerns(cell)] for each in self.known}
-        return {each: of_it for each, of_it in concerned.items() if of_it}
+        return {each: its_cells for each, its_cells in concerned.items() if its_cells}
 
-    def untried(self, found: Iterable[Difference]) -> list[Difference]:
+    def untried(self, cells: Iterable[Difference]) -> list[Difference]:
         """Return the cells without a cause, a reading or an experiment."""
         return [
             cell
-            for cell in found
+            for cell in cells
             if not cell.cause and not cell.readings and not any(each.concerns(cell) for each in self.known)
         ]
 
@@ -218,7 +217,7 @@ class Differences:
             for i, row in enumerate(sheet.result.cells):
                 for j, cell in enumerate(row):
                     if cell.published and cell.values:
-                        told = Reading(
+                        reading = Reading(
                             table.name,
                             cell.row.label,
                             str(sheet.columns[j].rows[i]["value"]),
@@ -227,7 +226,7 @@ class Differences:
                             Number(cell.mean, cell.stderr),
                         )
                         place = table.paper, cell.published.key
-                        found.setdefault(place, []).append((table.number, tuple(cell.values.values()), told))
+                        found.setdefault(place, []).append((table.number, tuple(cell.values.values()), reading))
         return found
 
 
@@ -268,9 +267,9 @@ def _section(name: str, cells: list[Difference], known: Differences) -> str:
 def listed(cells: list[Difference], known: Differences) -> list[str]:
     """Return the experiments on these cells in words, and the cells without any."""
     words = []
-    for each, of_it in known.experiments(cells).items():
-        where = ", ".join(dict.fromkeys(cell.row for cell in of_it))
-        where += f" ({', '.join(dict.fromkeys(cell.column for cell in of_it))})"
+    for each, concerned in known.experiments(cells).items():
+        where = ", ".join(dict.fromkeys(cell.row for cell in concerned))
+        where += f" ({', '.join(dict.fromkeys(cell.column for cell in concerned))})"
         record = "No record is committed." if each.record == NO_RECORD else f"Records: table {each.record}."
         words.append(f"{where}: {_ended(each.tried)} Source: {_ended(each.source)} {_ended(each.moved)} {record}")
     untried = [f"{cell.row}, {cell.column}" for cell in known.untried(cells)]
@@ -285,9 +284,9 @@ def cause(cell: Difference) -> str:
 
 def nearest_in_words(cell: Difference) -> str:
     """Return the readings nearest to the published number, and the count of the others; a dash without any."""
-    told = [f"{each.value}, {each.verdict} ({each.row}, table {each.table})" for each in cell.nearest[:FEW]]
-    more = len(cell.readings) - len(told)
-    return "; ".join([*told, f"{more} more"] if more else told) or "-"
+    words = [f"{each.value}, {each.verdict} ({each.row}, table {each.table})" for each in cell.nearest[:FEW]]
+    more = len(cell.readings) - len(words)
+    return "; ".join([*words, f"{more} more"] if more else words) or "-"
 
 
 def _ended(words: str) -> str:

@@ -21,7 +21,7 @@ from reports.aggregate import DIFFERENT, TableResult, aggregate
 from reports.figures.catalogue import FIGURES, Figure
 from reports.figures.looks import assign
 from reports.figures.options import Options
-from reports.origins import ask, different_note
+from reports.origins import different_note, runs_of
 from reports.records import MALFORMED, Recorded, Records, plain
 from reports.stamp import code
 
@@ -77,12 +77,12 @@ class Runs:
 
         Raises NothingToShow where no run has it.
         """
-        found = {label: map(self.read, runs) for label, runs in self.records.items()}
-        having = {label: (curves[name] for curves in read if name in curves) for label, read in found.items()}
-        kept = {label: list(islice(curves, most)) for label, curves in having.items()}
-        if not any(kept.values()):
+        every = {label: map(self.read, runs) for label, runs in self.records.items()}
+        named = {label: (curves[name] for curves in of_row if name in curves) for label, of_row in every.items()}
+        first = {label: list(islice(curves, most)) for label, curves in named.items()}
+        if not any(first.values()):
             raise NothingToShow(f"the records hold no curve {name}")
-        return {label: curves for label, curves in kept.items() if curves}
+        return {label: curves for label, curves in first.items() if curves}
 
     def first(self, label: str | None = None) -> Mapping[str, Any]:
         """Return all curves of the first run of a row (default: the first row)."""
@@ -210,22 +210,22 @@ def collect(figure: Figure, table: Any, protocol: str, records: Records, seeds: 
         own = [n for n in numbers if (n.dataset, n.method) == (figure.dataset, row.published or row.label)]
         marks[row.label] = {(n.condition, published.recorded(n.paper, n.metric)): n for n in own}
         for dataset in datasets:
-            asked = ask(table, row, dataset, protocol, records, seeds)
-            problems += map(str, asked.broken)
-            if asked.different:
-                problems.append(different_note(row, dataset, asked.different))
+            runs = runs_of(table, row, dataset, protocol, records, seeds)
+            problems += map(str, runs.broken)
+            if runs.different:
+                problems.append(different_note(row, dataset, runs.different))
                 missing.append(f"{row.label} ({DIFFERENT})")
-            elif asked.made:
-                found.setdefault(row.label, []).extend(made.run for made in asked.made)
-            elif asked.expected:
+            elif runs.recorded:
+                found.setdefault(row.label, []).extend(run.record for run in runs.recorded)
+            elif runs.expected:
                 missing.append(row.label)
     missing = [label for label in dict.fromkeys(missing) if label not in found]
-    told = tuple(dict.fromkeys(problems))
+    reasons = tuple(dict.fromkeys(problems))
 
     def cells() -> TableResult:
         return aggregate(table, protocol, records, seeds)
 
-    return Runs(figure, protocol, found, tuple(missing), records.curves, marks, told, cells)
+    return Runs(figure, protocol, found, tuple(missing), records.curves, marks, reasons, cells)
 
 
 def _draw(

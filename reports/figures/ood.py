@@ -155,19 +155,19 @@ def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> C
     """Draw panels with one legend; each function returns its addition to the head."""
     draw = panels_of(draw) if len(draw) > 1 else draw
     figure, axes = panels(len(draw), 3, 2.4 if len(draw) > 1 else 2.9)
-    said = [each(axis, runs) for axis, each in zip(axes, draw.values())]
+    about = [each(axis, runs) for axis, each in zip(axes, draw.values())]
     handles: dict[str, Artist] = {}
     numbers: dict[str, list[str]] = {}
     for axis in axes:  # a row without one curve may have another
-        for told, handle in labelled(axis).items():
-            label, _, number = told.partition(NUMBER)
+        for name, handle in labelled(axis).items():
+            label, _, number = name.partition(NUMBER)
             handles.setdefault(label, handle)
             numbers.setdefault(label, []).extend(filter(None, [number]))
     named = {label: NUMBER.join(filter(None, (label, ", ".join(found)))) for label, found in numbers.items()}
     legend(figure, {named[label]: handle for label, handle in handles.items()})
     if list(draw.values()) != [_reliability]:
-        said.append(_against(runs))
-    return titled(figure, runs, f"{runs.about('bands: SE')}{''.join(said)}")
+        about.append(_against(runs))
+    return titled(figure, runs, f"{runs.about('bands: SE')}{''.join(about)}")
 
 
 def _reliability(axis: Axes, runs: Runs) -> str:

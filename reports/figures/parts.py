@@ -76,7 +76,7 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def metric_mean(runs: Runs, label: str, metric: str, condition: str = "") -> float:
     """Return a metric's mean over the runs of a row; nan without any."""
-    values = [value for run in runs.records[label] for found, value in run.conditions(metric) if found == condition]
+    values = [value for run in runs.records[label] for where, value in run.conditions(metric) if where == condition]
     return float(np.mean(values)) if values else float("nan")
 
 

@@ -162,11 +162,11 @@ def fitted(make: Callable[[int, Sequence[str]], Legend], labels: Sequence[str], 
         return 0
     pixels = inches * plt.rcParams["figure.dpi"]
     for rows in range(math.ceil(len(labels) / COLUMNS), len(labels) + 1):
-        made = make(math.ceil(len(labels) / rows), labels)
-        width, widest = _width(made), max(map(_width, made.texts))
+        legend = make(math.ceil(len(labels) / rows), labels)
+        width, widest = _width(legend), max(map(_width, legend.texts))
         if width <= pixels:
             return rows
-        made.remove()
+        legend.remove()
     letters = max(map(len, labels)) * (pixels - width + widest) / widest
     names = [textwrap.fill(label, max(1, int(letters))) for label in labels]
     make(1, names)

@@ -176,9 +176,9 @@ def _field(field: dict, errors: dict) -> tuple[tuple[np.ndarray, np.ndarray], di
     place = np.unique(x[:, 0]), np.unique(x[:, 1])
     order = np.lexsort((x[:, 0], x[:, 1]))  # the first coordinate changes fastest
     shape = len(place[1]), len(place[0])
-    found = {"speed": np.linalg.norm(mean, axis=1), "error": np.array(errors["value"])}
-    made = {name: values[order].reshape(shape) for name, values in found.items()}
-    return place, made | {"field": mean[order].T.reshape(2, *shape)}
+    quantities = {"speed": np.linalg.norm(mean, axis=1), "error": np.array(errors["value"])}
+    maps = {name: values[order].reshape(shape) for name, values in quantities.items()}
+    return place, maps | {"field": mean[order].T.reshape(2, *shape)}
 
 
 def _shares(x: list, field: dict) -> np.ndarray:

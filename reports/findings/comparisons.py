@@ -92,9 +92,9 @@ class Comparison:
 def of(test: Rule, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
     """Yield the comparisons of a test in the tables that it names."""
     for result in results.values():
-        made = list(_Maker(test, result, not_worse).comparisons())
-        printed = [each for each in made if each.published() is not None]
-        yield from printed or made  # where a paper prints numbers, only printed comparisons count
+        comparisons = list(_Maker(test, result, not_worse).comparisons())
+        printed = [each for each in comparisons if each.published() is not None]
+        yield from printed or comparisons  # where a paper prints numbers, only printed comparisons count
 
 
 def check(test: Rule, tables: Sequence[Any]) -> None:
@@ -132,7 +132,7 @@ class _Maker:
                 for before, after in self._steps():
                     column = f"{self._label(after)} against {self._label(before)}"
                     terms = (*self._at(row, after), *_times(-1, self._at(row, before)))
-                    yield self._made(row, column, after, terms)
+                    yield self._comparison(row, column, after, terms)
         else:
             for j in self.columns:
                 yield from self._of_column(j)
@@ -140,20 +140,20 @@ class _Maker:
     def _of_column(self, j: int) -> Iterator[Comparison]:
         form, label = self.test.form, self._label(j)
         if form == "spread" and self.a and self.b:
-            yield self._made("range of the rows", label, j, self._range(j), sign=-1, chosen=True)
+            yield self._comparison("range of the rows", label, j, self._range(j), sign=-1, chosen=True)
         elif form == "second":
             for row in self.a:
                 if second := self._second(j):
                     words = f"{row} against the second best"
-                    yield self._made(words, label, j, self._against(row, second, j), chosen=True)
+                    yield self._comparison(words, label, j, self._against(row, second, j), chosen=True)
         elif form == "each" and not self.b:
             for row in self.a:
                 value = self.test.value or 0.0
-                yield self._made(row, label, j, self._at(row, j), slack=-self._sign(j) * value)
+                yield self._comparison(row, label, j, self._at(row, j), slack=-self._sign(j) * value)
         else:
             for first, second in self._pairs():
                 words = f"{first} against {second}"
-                yield self._made(words, label, j, self._against(first, second, j))
+                yield self._comparison(words, label, j, self._against(first, second, j))
 
     def _pairs(self) -> list[tuple[str, str]]:
         if self.test.form == "rows":
@@ -163,7 +163,7 @@ class _Maker:
         pairs = [pair for pair in zip(self.test.a, self.test.b, strict=True) if pair[0] in self.a and pair[1] in self.b]
         return pairs + [(b, a) for a, b in pairs] if self.test.form == "equal" else pairs
 
-    def _made(
+    def _comparison(
         self, words: str, column: str, j: int, terms: Terms, slack: float = 0.0, sign: int = 0, chosen: bool = False
     ) -> Comparison:
         sign = sign or self._sign(j)

@@ -35,7 +35,7 @@ def page(findings: Found) -> str:
     ]
     parts.append(grid(COUNTS, linked))
     for paper, each in findings.items():
-        lines = [(_claim(one), escaped(by_paper(one)), _records(one)) for one in each]
+        lines = [(_claim(finding), escaped(by_paper(finding)), _records(finding)) for finding in each]
         parts.append(f"## {paper}\n\n{grid(HEADER, lines)}")
     return "\n".join(parts)
 
@@ -43,10 +43,11 @@ def page(findings: Found) -> str:
 def table(findings: Found) -> str:
     """Return the table of the README: the claims that matter most."""
     lines = []
-    for one in (one for one in flat(findings) if one.claim.main):
-        where = escaped(one.claim.place.partition(': "')[0])
-        said = f"{escaped(one.claim.words)} ({one.claim.paper}, {where})"
-        lines.append((said, by_paper(one), escaped(by_records(one))))
+    for finding in flat(findings):
+        if finding.claim.main:
+            where = escaped(finding.claim.place.partition(': "')[0])
+            claim = f"{escaped(finding.claim.words)} ({finding.claim.paper}, {where})"
+            lines.append((claim, by_paper(finding), escaped(by_records(finding))))
     return grid(HEADER, lines)
 
 
@@ -55,18 +56,17 @@ def readme(text: str, findings: Found) -> str:
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     sentences = (sentence.partition(": ") for sentence in summary(flat(findings)))
-    told = "".join(f"* **{lead}:** {rest}\n" for lead, _, rest in sentences)
-    told += f"\nThe claims that matter most; [docs/findings.md](docs/findings.md) has every one:\n\n{table(findings)}"
-    return before + start + told + end + after if start and end else text
+    new = "".join(f"* **{lead}:** {words}\n" for lead, _, words in sentences)
+    new += f"\nThe claims that matter most; [docs/findings.md](docs/findings.md) has every one:\n\n{table(findings)}"
+    return before + start + new + end + after if start and end else text
 
 
 def text(findings: Found, width: int, paper: str = "") -> str:
     """Return the terminal's text: the sentences, and the claims of a paper or those that matter most."""
     lines = [line for sentence in summary(flat(findings)) for line in textwrap.wrap(sentence, width)]
-    shown = findings[paper] if paper else [one for one in flat(findings) if one.claim.main]
-    for one in shown:
-        lines += ["", *textwrap.wrap(f"{one.claim.id}: {one.claim.words}", width)]
-        for label, words in (("paper", by_paper(one)), ("ours", by_records(one)), ("", details(one))):
+    for each in findings[paper] if paper else [each for each in flat(findings) if each.claim.main]:
+        lines += ["", *textwrap.wrap(f"{each.claim.id}: {each.claim.words}", width)]
+        for label, words in (("paper", by_paper(each)), ("ours", by_records(each)), ("", details(each))):
             lines += textwrap.wrap(words, width, initial_indent=f"  {label:<7}", subsequent_indent=" " * 9)
     return "\n".join(lines) + "\n"
 
@@ -76,10 +76,10 @@ def chapter(findings: Found) -> str:
     parts = [r"\section{Findings}", *map(flowing, summary(flat(findings))), flowing(RULE), _counts(findings)]
     for paper, each in findings.items():
         lines = [
-            rf"{flowing(one.claim.words)} {{\footnotesize {flowing(one.claim.place)}. [{escape(one.claim.id)}] "
-            rf"{flowing(margin(one))}}} & {_led(by_paper(one))} & {_led(by_records(one))}. "
-            rf"{flowing(details(one))} \\\addlinespace"
-            for one in each
+            rf"{flowing(f.claim.words)} {{\footnotesize {flowing(f.claim.place)}. [{escape(f.claim.id)}] "
+            rf"{flowing(margin(f))}}} & {_led(by_paper(f))} & {_led(by_records(f))}. "
+            rf"{flowing(details(f))} \\\addlinespace"
+            for f in each
         ]
         head = " & ".join(map(escape, HEADER))
         parts.append(
@@ -93,8 +93,8 @@ def chapter(findings: Found) -> str:
 def _claim(finding: Finding) -> str:
     claim = finding.claim
     tables = f"Tables: {', '.join(claim.tables)}." if claim.tables else ""
-    said = " ".join(filter(None, (claim.note if claim.tests else "", margin(finding))))
-    parts = (f"**{escaped(claim.words)}**", escaped(f"{claim.place}."), escaped(tables), said and f"*{escaped(said)}*")
+    note = " ".join(filter(None, (claim.note if claim.tests else "", margin(finding))))
+    parts = (f"**{escaped(claim.words)}**", escaped(f"{claim.place}."), escaped(tables), note and f"*{escaped(note)}*")
     return f"{claim.id}: {' '.join(filter(None, parts))}"
 
 
@@ -103,9 +103,9 @@ def _records(finding: Finding) -> str:
 
 
 def _led(words: str) -> str:
-    """A verdict in bold, and what it rests on."""
-    verdict, colon, rest = words.partition(": ")
-    return rf"\textbf{{{flowing(verdict)}}}{colon}{flowing(rest)}" if colon else flowing(words)
+    """Return a verdict in bold with its reasons."""
+    verdict, colon, reasons = words.partition(": ")
+    return rf"\textbf{{{flowing(verdict)}}}{colon}{flowing(reasons)}" if colon else flowing(words)
 
 
 def _counts(findings: Found) -> str:

@@ -21,8 +21,7 @@ from functools import cached_property
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import TableResult
-from reports.findings import claims
-from reports.findings.claims import Claim
+from reports.findings.claims import Claim, load, papers
 from reports.findings.comparisons import AGAINST, FOR, OPEN, Comparison, of
 from reports.significance import ALPHA, Paired, holm
 
@@ -56,12 +55,12 @@ class Tested:
     """Comparison with its test: the effect, above 0 the claimed way, or why there is none."""
 
     comparison: Comparison
-    found: Paired | str
+    result: Paired | str
 
     @property
     def paired(self) -> Paired | None:
         """Effect; None where it was not tested."""
-        return self.found if isinstance(self.found, Paired) else None
+        return self.result if isinstance(self.result, Paired) else None
 
     @property
     def outcome(self) -> int | None:
@@ -99,8 +98,8 @@ class Finding:
     @property
     def by_sign(self) -> bool:
         """Whether some printed number has no error, so that only the sign counts."""
-        found = (each.comparison.published() for each in self.tested)
-        return any(each is not None and each[1] is None for each in found)
+        effects = (each.comparison.published() for each in self.tested)
+        return any(each is not None and each[1] is None for each in effects)
 
     @property
     def by_paper(self) -> Verdict:
@@ -160,7 +159,7 @@ class Finding:
         """Return why comparisons were not tested, the most frequent reason first; empty where all were."""
         if not self.claim.tests:
             return f"{self.claim.untested}: {self.claim.note.rstrip('.')}"
-        reasons = Counter(each.found for each in self.tested if isinstance(each.found, str))
+        reasons = Counter(each.result for each in self.tested if isinstance(each.result, str))
         return "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(2))
 
 
@@ -174,34 +173,33 @@ def _verdict(outcomes: Counter[int]) -> Verdict:
     return Verdict.OPEN
 
 
-def judge(found: Sequence[Claim], suite: Suite, results: Results) -> list[Finding]:
+def judge(claims: Sequence[Claim], suite: Suite, results: Results) -> list[Finding]:
     """Return both verdicts on the claims of one paper, with Holm's correction over those that our records test."""
-    made = [_under_best(claim, suite, results) for claim in found]
-    family = [each for each in made if each.counted]
+    findings = [_under_best(claim, suite, results) for claim in claims]
+    family = [each for each in findings if each.counted]
     rejected = dict(zip((each.claim.id for each in family), holm([each.p for each in family])))
     return [
         Finding(each.claim, each.protocol, each.tested, rejected.get(each.claim.id, False), len(family))
-        for each in made
+        for each in findings
     ]
 
 
 def every(suite: Suite, results: Results) -> dict[str, list[Finding]]:
     """Return both verdicts on every claim whose tables the suite has, by paper."""
     known = set(suite.table_names())
-    found = {
-        paper: [claim for claim in claims.load(paper) if known.issuperset(claim.tables)] for paper in claims.papers()
-    }
-    return {paper: judge(each, suite, results) for paper, each in found.items()}
+    by_paper = {paper: [each for each in load(paper) if known.issuperset(each.tables)] for paper in papers()}
+    return {paper: judge(claims, suite, results) for paper, claims in by_paper.items()}
 
 
 def _under_best(claim: Claim, suite: Suite, results: Results) -> Finding:
     """Judge a claim under the most faithful protocol that tests any of its comparisons; protocols are never mixed."""
     tables = [suite.table(name) for name in claim.tables]
     protocols = dict.fromkeys(name for table in tables for name in table.protocols if name != MEANINGLESS)
-    made = [_under(claim, suite, results, protocol) for protocol in sorted(protocols, key=lambda name: name != "paper")]
-    if not made:
+    faithful_first = sorted(protocols, key=lambda name: name != "paper")
+    findings = [_under(claim, suite, results, protocol) for protocol in faithful_first]
+    if not findings:
         return Finding(claim, "", ())
-    return next((each for each in made if each.counted), max(made, key=_recorded))
+    return next((each for each in findings if each.counted), max(findings, key=_recorded))
 
 
 def _recorded(finding: Finding) -> int:

@@ -59,22 +59,23 @@ def flat(found: Mapping[str, Sequence[Finding]]) -> list[Finding]:
 def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     """Return one sentence each on the claims that hold, are reversed, and are open."""
     printed = [each for each in findings if each.by_paper != Verdict.UNTESTED]
-    own = _by(findings)
-    holds, turned = [*own[Verdict.HOLDS], *own[Verdict.SO_FAR]], [*own[Verdict.REVERSED], *own[Verdict.PART]]
-    kept = [each for each in printed if each.by_paper == Verdict.HOLDS]
+    holds = [each for each in printed if each.by_paper == Verdict.HOLDS]
     against = [each for each in printed if each.by_paper in (Verdict.PART, Verdict.REVERSED)]
+    ours = _by(findings)
+    confirmed = [*ours[Verdict.HOLDS], *ours[Verdict.SO_FAR]]
+    turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
     once = sum(each.printed[AGAINST] == 1 for each in against)
-    figures = sum(not each.claim.tests for each in own[Verdict.UNTESTED])
+    figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
-        f"What survives: {len(kept)} of the {len(printed)} claims that the papers' own numbers can test hold in every "
-        f"comparison that they name. Of all {len(findings)} claims our runs confirm {len(holds)}, "
-        f"{sum(each in kept for each in holds)} of them among those {len(kept)}{_examples(holds)}.",
+        f"What survives: {len(holds)} of the {len(printed)} claims that the papers' own numbers can test hold in every "
+        f"comparison that they name. Of all {len(findings)} claims our runs confirm {len(confirmed)}, "
+        f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}.",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
         f"of them in a single one. Our runs reverse {len(turned)}{' at least in part' if turned else ''}, "
         f"{sum(each in against for each in turned)} of them among those {len(against)}{_examples(turned)}.",
-        f"What nobody can tell yet: our runs are too few to decide {len(own[Verdict.OPEN])} claims, and "
-        f"{len(own[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
+        f"What nobody can tell yet: our runs are too few to decide {len(ours[Verdict.OPEN])} claims, and "
+        f"{len(ours[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
         f"{reduced} of our verdicts are of reduced runs.",
     )
 
@@ -125,8 +126,8 @@ def details(finding: Finding) -> str:
     words = f"{weakest.comparison.words}, {weakest.comparison.column}: {effect(weakest)}, n={weakest.paired.n}"
     words = f"Least support: {words}. Claim: p={finding.p:.2g}."
     if finding.by_records == Verdict.OPEN:
-        most, told = max(finding.needed), sum(count <= USUAL for count in finding.needed)
-        words += f" By this scatter {USUAL} runs would decide {told} of {len(finding.needed)} comparisons, "
+        most, decided = max(finding.needed), sum(count <= USUAL for count in finding.needed)
+        words += f" By this scatter {USUAL} runs would decide {decided} of {len(finding.needed)} comparisons, "
         words += f"about {most:,.0f} all." if most < math.inf else "more than 1,000 all."
     return words
 
@@ -134,7 +135,7 @@ def details(finding: Finding) -> str:
 def effect(tested: Tested) -> str:
     """Return the effect of a comparison with its error, above 0 the claimed way."""
     if tested.paired is None:
-        return str(tested.found)
+        return str(tested.result)
     return ("+" if tested.paired.gap > 0 else "") + str(Shown(*pair(tested.paired.gap, tested.paired.error, 3)))
 
 
@@ -149,19 +150,19 @@ def margin(finding: Finding) -> str:
         return ""
     patterns = expanded(tuple(pattern for rule in finding.claim.tests for pattern in rule.columns))
     named = dict.fromkeys(pattern.rpartition(":")[2] for pattern in patterns)
-    told = [
+    sizes = [
         f"{name(metric).partition(' (')[0]} {known.size:g}" + (" of the other's value" if known.relative else "")
         for metric in named
         if (known := margins().get(metric))
     ]
-    return f"Margin (ours, as the paper names none): {', '.join(told)}." if told else ""
+    return f"Margin (ours, as the paper names none): {', '.join(sizes)}." if sizes else ""
 
 
 def on_table(table: str, findings: Iterable[Finding]) -> str:
     """Count the claims on a table by verdict; empty without any."""
-    own = [each for each in findings if table in each.claim.tables]
-    told = [f"{len(each)} {verdict}" for verdict, each in _by(own).items() if each]
-    return f"Claims on this table: {', '.join(told)}." if told else ""
+    by_verdict = _by(each for each in findings if table in each.claim.tables)
+    numbers = [f"{len(each)} {verdict}" for verdict, each in by_verdict.items() if each]
+    return f"Claims on this table: {', '.join(numbers)}." if numbers else ""
 
 
 def best(result: TableResult) -> tuple[int, list[tuple[str, int]]]:
@@ -207,7 +208,7 @@ def _rows(finding: Finding) -> list[dict[str, Any]]:
     for each in finding.tested:
         printed, nan = each.comparison.published(), float("nan")
         row = _claim(finding) | {"table": each.comparison.table, "comparison": each.comparison.words}
-        row |= {"column": each.comparison.column, "reason": "" if each.paired else str(each.found)}
+        row |= {"column": each.comparison.column, "reason": "" if each.paired else str(each.result)}
         if printed:
             row |= {"published": printed[0], "published_stderr": nan if printed[1] is None else printed[1]}
         if each.paired:

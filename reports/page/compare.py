@@ -36,11 +36,11 @@ def comparisons(book: Book, methods: Methods, page: Any) -> dict[str, Any]:
     is its two rows, 1 where the first is better, -1 where it is worse, 0 where they are not told apart, and its p-value
     and shared runs; two rows alone where there is no test.
     """
-    seen: dict[Any, int] = {}
+    numbers: dict[Any, int] = {}
     listed: set[tuple[int, ...]] = set()
     sheets = []
     for sheet in book.flat:
-        columns = [column for j in sheet.shown if (column := _column(sheet, j, seen, listed))]
+        columns = [column for j in sheet.shown if (column := _column(sheet, j, numbers, listed))]
         if columns:
             sheets.append({
                 "table": sheet.table.name, "page": page(sheet.table.name), "protocol": sheet.protocol,
@@ -51,21 +51,24 @@ def comparisons(book: Book, methods: Methods, page: Any) -> dict[str, Any]:
     return {"methods": {name: methods.pages[name] for name in sorted(named, key=str.lower)}, "sheets": sheets}
 
 
-def _column(sheet: Sheet, j: int, seen: dict[Any, int], listed: set[tuple[int, ...]]) -> dict[str, Any] | None:
-    """Return the pairs of rows of a column that no earlier table lists; None where there is none, or no better side."""
+def _column(sheet: Sheet, j: int, numbers: dict[Any, int], listed: set[tuple[int, ...]]) -> dict[str, Any] | None:
+    """Return the pairs of rows of a column that no earlier table lists; None where there is none, or no better side.
+
+    numbers: a number for each set of runs, which several tables may show; listed: pairs of them that are listed.
+    """
     column, result = sheet.table.columns[j], sheet.result
     sign = direction(column.cell.metric)
     if not (sign and column.compared):
         return None
-    same: dict[int, int] = {}
+    number_of: dict[int, int] = {}
     for i, cells in enumerate(result.cells):
         if cells[j].values and cells[j].row.method:
             runs = column.cell_of(cells[j].row), sheet.protocol, column.scale, tuple(cells[j].values.items())
-            same[i] = seen.setdefault(runs, len(seen))
+            number_of[i] = numbers.setdefault(runs, len(numbers))
     tests = result.tests[j]
     pairs: list[list[Any]] = []
-    for i, k in combinations(same, 2):
-        both = tuple(sorted((same[i], same[k])))
+    for i, k in combinations(number_of, 2):
+        both = tuple(sorted((number_of[i], number_of[k])))
         if result.cells[i][j].row.method == result.cells[k][j].row.method or both in listed:
             continue
         listed.add(both)

@@ -15,7 +15,7 @@ from reports.aggregate import NOT_PLANNED, CellResult
 from reports.agreement import Verdict
 from reports.figures.looks import outline
 from reports.labels import name, side, title
-from reports.origins import Made
+from reports.origins import CellRun
 from reports.page.book import Book, Sheet
 from reports.records import plain
 
@@ -24,19 +24,19 @@ COST = "training_seconds"
 DIGITS = 6
 
 
-def origin(made: Made) -> dict[str, Any]:
+def origin(run: CellRun) -> dict[str, Any]:
     """Return the panel's entry of a run."""
-    run = made.run
-    seconds = run.value(made.named[0], "", COST)
+    record = run.record
+    seconds = record.value(run.dataset_split[0], "", COST)
     return {
-        "key": run.key,
-        "file": run.file,
-        "split": made.replicate[0],
-        "seed": made.replicate[1],
-        "commit": plain(run.commit)[:12] + " with changes" * run.changed + lost_remark(run.commit),
-        "machine": run.machine,
-        "seconds": seconds if isinstance(seconds, float) else _number(run.seconds[0]),
-        "finished": plain(run.finished),
+        "key": record.key,
+        "file": record.file,
+        "split": run.replicate[0],
+        "seed": run.replicate[1],
+        "commit": plain(record.commit)[:12] + " with changes" * record.changed + lost_remark(record.commit),
+        "machine": record.machine,
+        "seconds": seconds if isinstance(seconds, float) else _number(record.seconds[0]),
+        "finished": plain(record.finished),
     }
 
 
@@ -69,8 +69,8 @@ def details(sheet: Sheet, book: Book, pages: Mapping[str, str]) -> dict[str, Any
 def _group(sheet: Sheet, i: int, dataset: str) -> dict[str, Any]:
     """Return the runs of a row on a data set, their configuration, and its difference from the neighbouring row's."""
     table, protocol, row = sheet.table, sheet.protocol, sheet.table.rows[i]
-    found = sheet.result.runs[row, dataset]
-    configs = [config for config, _ in found.runs]
+    runs = sheet.result.runs[row, dataset]
+    configs = [config for config, _ in runs.runs]
     if not configs:
         return {}
     beside = _beside(sheet, i, dataset)
@@ -78,7 +78,7 @@ def _group(sheet: Sheet, i: int, dataset: str) -> dict[str, Any]:
     if is_external(configs[0]):
         command = ["score", table.name, "--protocol", protocol, "--method", row.method, "FILE"]
     return {
-        "runs": list(map(origin, found.made)),
+        "runs": list(map(origin, runs.recorded)),
         "planned": len(configs),
         "configuration": [line.split(": ", 1) for line in configuration_lines(configs[0])],
         "beside": beside[0] if beside else "",

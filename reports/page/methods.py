@@ -101,10 +101,10 @@ class Methods:
                 continue
             chosen = dict(part or {})
             label = str(chosen.pop("name", chosen.pop("scaling", "none")))
-            told = known.get(kind, {}).get(label, "") or known.get(kind, {}).get("", "")
+            description = known.get(kind, {}).get(label, "") or known.get(kind, {}).get("", "")
             options = ", ".join(f"{key} = {compact(value, True, ' = ')}" for key, value in chosen.items())
             found.append(
-                Choice(kind, symbol, question, label, told, options, *equations().get((kind, label), ("", "")))
+                Choice(kind, symbol, question, label, description, options, *equations().get((kind, label), ("", "")))
             )
         return found
 

@@ -42,8 +42,8 @@ def rankings(sheet: Sheet) -> list[Ranking]:
     """Return one ranking for every metric of a sheet with a better side, at least two rows and at least two columns:
     ranks in a single one only sort it."""
     metrics = dict.fromkeys(column.cell.metric for column in sheet.table.columns)
-    asked = [m for m in metrics if direction(m) and m not in COSTS and not m.startswith(RANK)]
-    return [found for metric in asked if (found := _ranking(sheet, metric)) is not None]
+    ranked = [m for m in metrics if direction(m) and m not in COSTS and not m.startswith(RANK)]
+    return [ranking for metric in ranked if (ranking := _ranking(sheet, metric)) is not None]
 
 
 def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
@@ -65,7 +65,7 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
     tested = apart and len(rows) >= FEWEST and len(datasets) >= FEWEST
     average = _ranks(blocks.T).mean(1) if tested else blocks.mean(0)
     ranks = tuple((labels[rows[i]], float(average[i])) for i in np.argsort(average, kind="stable"))
-    found: dict[str, Any] = _tested(blocks, ranks) if tested else {}
+    test: dict[str, Any] = _tested(blocks, ranks) if tested else {}
     others = [label for i, label in enumerate(labels) if i not in rows and np.isfinite(means[i]).any()]
     return Ranking(
         name(metric),
@@ -73,7 +73,7 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
         tuple(datasets),
         count,
         tuple(others),
-        **found,
+        **test,
     )
 
 
@@ -82,7 +82,7 @@ def _complete(whole: np.ndarray, datasets: list[str]) -> tuple[list[int], list[s
     best: tuple[list[int], list[str]] = [], []
     for fewest in range(1, len(datasets) + 1):
         rows = [i for i in range(whole.shape[1]) if whole[:, i].sum() >= fewest]
-        shared = [dataset for dataset, has in zip(datasets, whole) if rows and has[rows].all()]
+        shared = [dataset for dataset, complete in zip(datasets, whole) if rows and complete[rows].all()]
         if len(rows) > 1 and len(rows) * len(shared) > len(best[0]) * len(best[1]):
             best = rows, shared
     return best
@@ -112,12 +112,12 @@ def _tested(blocks: np.ndarray, ranks: Sequence[tuple[str, float]]) -> dict[str,
 
 def not_apart(ranks: Sequence[float], difference: float) -> list[tuple[float, float]]:
     """Return first and last rank of the largest groups of rows that differ by no more; ranks ascend."""
-    found: list[tuple[float, float]] = []
+    groups: list[tuple[float, float]] = []
     for first in ranks:
         last = max(rank for rank in ranks if rank - first <= difference)
-        if last > (max(first, found[-1][1]) if found else first):
-            found.append((first, last))
-    return found
+        if last > (max(first, groups[-1][1]) if groups else first):
+            groups.append((first, last))
+    return groups
 
 
 def _diagram(ranks: Sequence[tuple[str, float]], difference: float) -> str:

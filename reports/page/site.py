@@ -85,8 +85,8 @@ class Site:
         if self.bytes <= MOST:
             return ""
         largest = sorted(self.sizes.items(), key=lambda file: file[1], reverse=True)[:NAMED]
-        told = ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in largest)
-        return f"larger than {MOST / 1e6:.0f} MB, which many mail servers refuse: the largest files are {told}"
+        names = ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in largest)
+        return f"larger than {MOST / 1e6:.0f} MB, which many mail servers refuse: the largest files are {names}"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Writer:
         self.methods = Methods(self.book)
         self.differences = Differences(self.book)
         self.findings = findings_words.flat(of_book(self.book))
-        self.made: list[str] = []
+        self.written: list[str] = []
         self.rankings = {id(sheet): rankings(sheet) for sheet in self.book.flat}
         self.environment = Environment(
             loader=PackageLoader("reports.page"),
@@ -165,7 +165,7 @@ class _Writer:
     def write(self, drawn: Iterable[Drawn]) -> tuple[list[str], list[str]]:
         """Write every file; return their names, and the files that do not count."""
         self.out.mkdir(parents=True, exist_ok=True)
-        self.made += [f"assets/{name}" for name in assets.write(self.out / "assets")]
+        self.written += [f"assets/{name}" for name in assets.write(self.out / "assets")]
         published = dict.fromkeys(picture.name for picture in self.book.pictures)
         self._page(
             "index.html", newest=self._newest(), pictures=self.book.pictures, problems=self.book.problems,
@@ -203,7 +203,7 @@ class _Writer:
         self._data("data/compare.js", comparisons(self.book, self.methods, table_page))
         self._data("data/search.js", entries(self.book, self.methods, self.findings, figures, table_page))
         self._forget()
-        return self.made, self.book.problems
+        return self.written, self.book.problems
 
     def _page(self, name: str, template: str | None = None, **context: Any) -> None:
         root = "../" * name.count("/")
@@ -220,18 +220,18 @@ class _Writer:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(re.sub(r"\n\s+", "\n", text), encoding="utf-8")
-        self.made.append(name)
+        self.written.append(name)
 
     def _forget(self) -> None:
         """Remove files of an earlier site that this one does not have."""
-        listed = self.out / stamp.MADE
+        listed = self.out / stamp.LISTING
         before = listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
-        for name in set(before) - set(self.made):
+        for name in set(before) - set(self.written):
             path = self.out / name
             if path.resolve().is_relative_to(self.out.resolve()):
                 path.unlink(missing_ok=True)
         with files.replacing(listed) as file:
-            file.write("\n".join(self.made).encode())
+            file.write("\n".join(self.written).encode())
 
     def _figures(self, found: Iterable[Drawn], tell: Callable[[], None]) -> Iterator[dict[str, Any]]:
         """Yield every figure with records: its title, its protocol, its files by form."""
@@ -246,7 +246,7 @@ class _Writer:
             if len(text) <= LARGE:
                 numbers = numbers.with_suffix("")
                 numbers.write_bytes(text)
-            self.made += [f"figures/{picture.name}", f"figures/{numbers.name}"]
+            self.written += [f"figures/{picture.name}", f"figures/{numbers.name}"]
             yield {
                 "name": drawn.name, "title": figure.title, "table": figure.table, "paper": figure.paper,
                 "number": figure.number, "picture": picture.name, "numbers": numbers.name,
@@ -271,8 +271,8 @@ class _Writer:
         if not places:
             return None
         runs = sheet.result.runs[row, dataset]
-        ended = max((made.run.finished for made in runs.made), default="")
-        return New(ended, sheet, row.label, dataset, (i, places[0]), len(runs.made), runs.expected)
+        ended = max((run.record.finished for run in runs.recorded), default="")
+        return New(ended, sheet, row.label, dataset, (i, places[0]), len(runs.recorded), runs.expected)
 
 
 def table_page(name: str) -> str:

@@ -26,12 +26,12 @@ def slim(drawn: str) -> str:
 def relative(path: str) -> str:
     """Return a path with relative lines, exactly: coordinates are decimals, not floats."""
 
-    def steps(run: re.Match[str]) -> str:
-        numbers = [Decimal(text) for text in (run[1], run[2], *re.findall(NUMBER, run[3]))]
-        told = " ".join(plain(later - earlier) for earlier, later in zip(numbers, numbers[2:]))
-        return f"M{run[1]} {run[2]}l{told} ".replace(" -", "-")
+    def relative_lines(lines: re.Match[str]) -> str:
+        numbers = [Decimal(text) for text in (lines[1], lines[2], *re.findall(NUMBER, lines[3]))]
+        steps = " ".join(plain(later - earlier) for earlier, later in zip(numbers, numbers[2:]))
+        return f"M{lines[1]} {lines[2]}l{steps} ".replace(" -", "-")
 
-    return " ".join(LINES.sub(steps, path).split())
+    return " ".join(LINES.sub(relative_lines, path).split())
 
 
 def plain(number: Decimal) -> str:
@@ -56,15 +56,15 @@ def classed(drawn: str) -> str:
     """A graphic whose styles stand once in its head, as classes."""
     names = {style: _letters(k) for k, style in enumerate(dict.fromkeys(STYLE.findall(drawn)))}
     rules = "".join(f".{name}{{{style}}}\n" for style, name in names.items())
-    return STYLE.sub(lambda own: f' class="{names[own[1]]}"', drawn).replace("</style>", f"{rules}</style>", 1)
+    return STYLE.sub(lambda style: f' class="{names[style[1]]}"', drawn).replace("</style>", f"{rules}</style>", 1)
 
 
 def short(drawn: str) -> str:
     """Shorten the names in use and remove the others."""
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', drawn))
     names = {name: _letters(k) for k, name in enumerate(used)}
-    drawn = re.sub(r'((?:href="|url\()#)([^")]+)', lambda found: found[1] + names[found[2]], drawn)
-    return re.sub(r' id="([^"]*)"', lambda own: f' id="{names[own[1]]}"' if own[1] in names else "", drawn)
+    drawn = re.sub(r'((?:href="|url\()#)([^")]+)', lambda link: link[1] + names[link[2]], drawn)
+    return re.sub(r' id="([^"]*)"', lambda id_: f' id="{names[id_[1]]}"' if id_[1] in names else "", drawn)
 
 
 def _letters(k: int) -> str:

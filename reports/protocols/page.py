@@ -56,12 +56,13 @@ def _index(tables: Iterable[Any], titles: dict[tuple[str, ...], str]) -> str:
     one row."""
     found: dict[tuple[str, str], list[str]] = {}
     for table in tables:
-        own = [title for group, title in titles.items() if table.name in group]
-        links = ", ".join(f"[{title.rpartition(' ')[2]}](#{anchor(title)})" for title in own) or NONE
+        sections = [title for group, title in titles.items() if table.name in group]
+        links = ", ".join(f"[{title.rpartition(' ')[2]}](#{anchor(title)})" for title in sections) or NONE
         less = {name: table.reduction(name) for name in table.protocols if name not in ("paper", MEANINGLESS)}
         reduced = "; ".join(f"`{name}`: {words}" for name, words in less.items() if words) or NONE
         found.setdefault((links, escaped(reduced)), []).append(table.name)
-    return grid(("tables", "settings", "reduced protocol"), [(briefly(names), *told) for told, names in found.items()])
+    lines = [(briefly(names), *links_and_reduced) for links_and_reduced, names in found.items()]
+    return grid(("tables", "settings", "reduced protocol"), lines)
 
 
 def _section(title: str, group: tuple[str, ...], lines: list[Line], suite: Suite) -> str:

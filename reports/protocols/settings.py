@@ -207,8 +207,8 @@ def spelt(value: Any) -> str:
         named = any(isinstance(each, dict) for each in value)
         return (JOINED if named else ", ").join(map(spelt, value)) or "none"
     if isinstance(value, dict):
-        rest = ", ".join(f"{key} {spelt(each)}" for key, each in value.items() if key != "name" and each is not None)
-        return f"{value['name']} ({rest})".replace(" ()", "") if "name" in value else rest
+        options = ", ".join(f"{key} {spelt(each)}" for key, each in value.items() if key != "name" and each is not None)
+        return f"{value['name']} ({options})".replace(" ()", "") if "name" in value else options
     return str(value)
 
 
@@ -241,9 +241,9 @@ def _listed(texts: dict[str, str], axis: str) -> str:
     if len(keys) > MOST:
         return _brief(list(keys), axis)
     (usual, count), *_ = Counter(texts.values()).most_common(1)
-    rest = [text for text in keys if text != usual]
+    unusual = [text for text in keys if text != usual]
     if count > NAMED or (len(keys) > 2 and count > 1):
-        return "; ".join(f"{text} ({_some(keys[text])})" for text in rest) + f"; else {usual}"
+        return "; ".join(f"{text} ({_some(keys[text])})" for text in unusual) + f"; else {usual}"
     return "; ".join(f"{text} ({_some(names)})" for text, names in keys.items())
 
 

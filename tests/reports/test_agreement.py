@@ -184,7 +184,9 @@ def test_scatters_are_of_single_runs_of_both() -> None:
     rounded, unknown = replace(number, half_unit_of_error=0.1), replace(number, n_runs=None)
     cells = [cell, replace(cell, published=rounded), replace(cell, published=unknown)]
     assert scatters.scatters(cells) == {"p": [pytest.approx(0.4 / 0.4)]}
-    assert "| all | 1 | 1.00 |" in scatters.told(scatters.scatters(cells)) and "100%" in scatters.told({"p": [1.0]})
+    assert "| all | 1 | 1.00 |" in scatters.quantiles(scatters.scatters(cells)) and "100%" in scatters.quantiles(
+        {"p": [1.0]}
+    )
 
 
 def test_errors_that_are_deviations_of_runs() -> None:

@@ -133,7 +133,7 @@ def test_a_site_is_found_only_where_nothing_has_changed(page: Callable[..., bool
         lambda: (out / stamp.STAMP).write_text("{}"),
         lambda: (out / stamp.STAMP).unlink(),
         lambda: swap(out / stamp.STAMP, b"Not counted", b"All counted"),
-        lambda: (out / stamp.MADE).write_text("index.html"),
+        lambda: (out / stamp.LISTING).write_text("index.html"),
         lambda: (out / site.API).parent.mkdir() or (out / site.API).write_text(""),
     ):
         change()

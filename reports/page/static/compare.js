@@ -83,14 +83,14 @@ document.addEventListener("DOMContentLoaded", async () => {
     location.replace(`#${address}`);
   };
   const read = () => {
-    const asked = new URLSearchParams(location.hash.slice(1));
+    const options = new URLSearchParams(location.hash.slice(1));
     const known = (name) => (methods[name] ? name : null);
     const partner = (name) => Object.keys(methods).filter((each) => each !== name).map((each) => [between(name, each, false).length, each]).sort((x, y) => y[0] - x[0])[0]?.[1];
-    const a = known(asked.get("a")) ?? (methods.FSVI ? "FSVI" : Object.keys(methods)[0]);
-    const b = known(asked.get("b"));
+    const a = known(options.get("a")) ?? (methods.FSVI ? "FSVI" : Object.keys(methods)[0]);
+    const b = known(options.get("b"));
     first.value = a;
     second.value = b && b !== a ? b : partner(a);
-    variants.checked = asked.has("variants");
+    variants.checked = options.has("variants");
     show();
   };
   form.addEventListener("change", write);

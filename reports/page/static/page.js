@@ -49,7 +49,7 @@
       const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
       return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
     },
-    /** What a packed file holds, read as it is asked: the script that holds it is loaded once, one after the other. */
+    /** Return the content of a packed file at its first use: its script is loaded once, one script after the other. */
     packed(source, read) {
       const before = Page._last ?? Promise.resolve();
       Page._kept ??= {};

@@ -49,14 +49,14 @@
   };
 
   const configuration = (group) => {
-    const told = [make("h3", {}, "Configuration")];
+    const parts = [make("h3", {}, "Configuration")];
     if (group.beside) {
-      told.push(make("p", { class: "small" }, group.differs.length ? `What differs from the row beside it, ${group.beside}:` : `No part differs from ${group.beside}; the method or the data do.`));
-      if (group.differs.length) told.push(grid(["hyper-parameter", "here", group.beside], group.differs, { class: "wrap changed", label: "Differences" }));
+      parts.push(make("p", { class: "small" }, group.differs.length ? `What differs from the row beside it, ${group.beside}:` : `No part differs from ${group.beside}; the method or the data do.`));
+      if (group.differs.length) parts.push(grid(["hyper-parameter", "here", group.beside], group.differs, { class: "wrap changed", label: "Differences" }));
     }
     const all = grid(["part", "as it was run"], group.configuration, { class: "wrap", label: "Configuration" });
-    told.push(make("details", {}, make("summary", {}, "All of it"), all));
-    return told;
+    parts.push(make("details", {}, make("summary", {}, "All of it"), all));
+    return parts;
   };
 
   Page.panel = (details, i, j, closed) => {

@@ -1,5 +1,5 @@
 "use strict";
-// Plots, drawn by Bokeh, whose scripts are loaded when the first one is asked for.
+// Plots, drawn by Bokeh, whose scripts are loaded with the first plot.
 (() => {
   const bokeh = () => Page.library("bokeh.min.js").then(() => Page.library("bokeh-api.min.js"));
 

@@ -7,9 +7,9 @@
   const plain = (text) => text.normalize("NFKD").toLowerCase();
   const list = make("div", { id: "hits", role: "listbox", "aria-label": "Found" });
   const input = make("input", { type: "search", role: "combobox", "aria-label": "Search", "aria-controls": "hits", "aria-expanded": "false", "aria-autocomplete": "list", autocomplete: "off", placeholder: "Table, method, data set, metric, claim or figure" });
-  const told = make("p", { class: "small", role: "status" });
+  const status = make("p", { class: "small", role: "status" });
   const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
-  const dialog = make("dialog", { class: "search", "aria-label": "Search" }, make("div", { class: "ask" }, input, close), list, told);
+  const dialog = make("dialog", { class: "search", "aria-label": "Search" }, make("div", { class: "ask" }, input, close), list, status);
   document.body.append(dialog);
   let entries = [];
 
@@ -39,7 +39,7 @@
     list.replaceChildren(...found.slice(0, MOST).map(([, entry], k) => make("a", { role: "option", id: `hit-${k}`, href: root + entry.address, tabindex: "-1", "aria-selected": "false" },
       make("span", { class: "kind" }, entry.kind), make("span", { class: "title" }, entry.title), make("small", {}, entry.about))));
     input.setAttribute("aria-expanded", String(found.length > 0));
-    told.textContent = !words.length ? "Words in any order; ↑ ↓ choose, Enter opens, Esc closes." : found.length ? `${found.length} found${found.length > MOST ? `, the best ${MOST} shown` : ""}` : "Nothing found.";
+    status.textContent = !words.length ? "Words in any order; ↑ ↓ choose, Enter opens, Esc closes." : found.length ? `${found.length} found${found.length > MOST ? `, the best ${MOST} shown` : ""}` : "Nothing found.";
     choose(list.firstElementChild);
   };
 
