@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from benchmarks.records import published, stamp
 from benchmarks.suite import Suite
 from reports import marks
 from reports.agreement import LEVEL, chance
-from reports.page.book import Book, statuses
+from reports.page.book import Book, published_tables, statuses
 from reports.records import Records
 from reports.stamp import everything
 from reports.tables import marked
@@ -72,14 +72,10 @@ def coverage(results_dir: Path | str, suite: Suite) -> list[Coverage]:
 
 def _rows(records: Records, suite: Suite) -> list[Coverage]:
     book, known = Book(suite, records), set(suite.table_names())
-    numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
     rows = []
-    for paper, number in sorted(numbers, key=lambda each: (each[0], int(each[1]))):
-        cells, name = len(published.table(paper, number)), f"{paper}-{number}"
-        if name in known:
-            rows.append(_count(paper, number, cells, book))
-        else:
-            rows.append(Coverage(paper, number, cells))
+    for paper, number in published_tables():
+        row = Coverage(paper, number, len(published.table(paper, number)))
+        rows.append(_counted(row, book) if f"{paper}-{number}" in known else row)
     return rows
 
 
@@ -145,16 +141,14 @@ def markdown(rows: list[Coverage]) -> str:
     return f"# Coverage of the published tables\n\n{body}\n{explanation(rows)}\n" + (f"\n{listed}" if listed else "")
 
 
-def _count(paper: str, number: str, cells: int, book: Book) -> Coverage:
+def _counted(row: Coverage, book: Book) -> Coverage:
     """Count the cells of a published table as the start page of the site shows them."""
-    results = book.results(book.suite.table(f"{paper}-{number}"))
-    found = statuses(results, book.causes(paper, number)).values()
+    results = book.results(book.suite.table(f"{row.paper}-{row.table}"))
+    found = statuses(results, book.causes(row.paper, row.table)).values()
     counts = Counter(status for status, _ in found)
     whole = [cell for status, cell in found if status != "reduced"]
-    return Coverage(
-        paper,
-        number,
-        cells,
+    return replace(
+        row,
         recorded=len(whole),
         partial=sum(cell.n < cell.expected for cell in whole),
         reproduced=counts["reproduced"],

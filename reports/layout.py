@@ -89,14 +89,11 @@ def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WH
 
 def columns_of(result: TableResult, choice: Choice = WHOLE) -> list[ShownColumn]:
     """Every column, in the order of the table."""
-    places = range(len(result.table.columns))
     kinds, usual = [_kinds(row, choice) for row in result.cells], usual_n(result)
     found = []
-    for j in places:
-        cells = [row[j] for row in result.cells]
-        column = cells[0].column
+    for j, column in enumerate(result.table.columns):
         about = column.cell.metric, title(column), side(column), label(result, j)
-        found.append(ShownColumn(*about, _lines(usual, cells, kinds, choice)))
+        found.append(ShownColumn(*about, _lines(usual, [row[j] for row in result.cells], kinds, choice)))
     return found
 
 

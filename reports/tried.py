@@ -64,7 +64,8 @@ class Experiment:
     def concerns(self, difference: Difference) -> bool:
         """Whether the experiment covers this cell."""
         return (
-            (self.paper, difference.method) in {(difference.paper, method) for method in self.methods}
+            self.paper == difference.paper
+            and difference.method in self.methods
             and difference.number in self.tables
             and (not self.columns or difference.column in self.columns)
         )

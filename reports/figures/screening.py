@@ -48,9 +48,12 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
             axis.sharey(above[title])
         above.setdefault(title, axis)
         curves = {label: found for label, found in read(f"{chosen}/{kind}").items() if label in labels}
-        (_roc if kind == "screening_roc" else _referral)(axis, curves, measure)
-        x, y = ("false positive rate", "sensitivity") if kind == "screening_roc" else ("share referred", name)
-        axis.set(title=title, xlabel=x, ylabel=y)
+        axis.set(title=title)
+        if kind == "screening_roc":
+            _roc(axis, curves)
+        else:
+            _referral(axis, curves, measure)
+            axis.set(ylabel=name)
     handles = {label: handle for axis in axes for label, handle in labelled(axis).items()}
     if TARGET in handles:  # the longest label, of no row
         handles[TARGET] = handles.pop(TARGET)
@@ -68,13 +71,13 @@ def _sets(runs: Runs) -> dict[str, str]:
     return {"test": own} | {name: NAMES.get(name.removeprefix("shift-"), name) for name in found}
 
 
-def _roc(axis: Axes, curves: Mapping[str, Any], measure: str) -> None:
+def _roc(axis: Axes, curves: Mapping[str, Any]) -> None:
     axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, linestyle=":")
     for label, found in curves.items():
         band(axis, label, stack(found, "fpr")[0], stack(found, "sensitivity"))
     sensitivity, specificity = NHS
     axis.plot(1 - specificity, sensitivity, "*", color="black", markersize=8, zorder=9, label=TARGET)
-    axis.set(xlim=(0, 1), ylim=(0, 1.01))
+    axis.set(xlabel="false positive rate", ylabel="sensitivity", xlim=(0, 1), ylim=(0, 1.01))
 
 
 def _referral(axis: Axes, curves: Mapping[str, Any], measure: str) -> None:
@@ -83,4 +86,4 @@ def _referral(axis: Axes, curves: Mapping[str, Any], measure: str) -> None:
         # noise.
         x, y = stack(found, "referred")[0], stack(found, measure)
         band(axis, label, x[x <= 0.9], y[:, x <= 0.9])
-    axis.set(xlim=(0, 0.9))
+    axis.set(xlabel="share referred", xlim=(0, 0.9))

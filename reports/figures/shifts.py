@@ -87,8 +87,7 @@ def gains(runs: Runs) -> Canvas:
             shared = sorted(known[0].keys() & known[1].keys())
             marks(axis, label, shared, [known[1][level] - known[0][level] for level in shared])
         axis.axhline(0, color=GREY, linewidth=0.7, linestyle=":")
-        axis.set(xlabel=shift.axis)
-        axis.set_ylabel("gain in log-likelihood (nats)")
+        axis.set(xlabel=shift.axis, ylabel="gain in log-likelihood (nats)")
     legend_below(figure, axes[0])
     return titled(figure, runs, runs.about("error bars: SE"))
 

@@ -154,8 +154,7 @@ class Book:
     @cached_property
     def pictures(self) -> list[Picture]:
         """Return every published table, with one square for each of its cells."""
-        numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
-        return [self._picture(*each) for each in sorted(numbers, key=lambda each: (each[0], int(each[1])))]
+        return [self._picture(*each) for each in published_tables()]
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -200,8 +199,8 @@ class Book:
         """Return the shown causes of differing cells of a published table, by the keys of their numbers."""
         place, name = (paper, number), f"{paper}-{number}"
         if place not in self._causes:
-            tables = [self.suite.table(name)] if name in self.suite.table_names() else []
-            flat = [cell for one in tables if "paper" in one.protocols for cell in self.result(one, "paper").flat]
+            table = self.suite.table(name) if name in self.suite.table_names() else None
+            flat = self.result(table, "paper").flat if table and "paper" in table.protocols else []
             self._causes[place] = shown(flat, paper, number, self.suite, self.records)
         return self._causes[place]
 
@@ -214,6 +213,12 @@ class Book:
     def status(self, cell: CellResult, protocol: str) -> str:
         """Return the status of a published cell, as STATUSES names it; empty for other cells."""
         return "shown" if self.cause(cell, protocol) else cell.status
+
+
+def published_tables() -> list[tuple[str, str]]:
+    """Return paper and number of every published table, in order."""
+    numbers = {(cell.paper, cell.table) for paper in published.papers() for cell in published.load(paper)}
+    return sorted(numbers, key=lambda each: (each[0], int(each[1])))
 
 
 def statuses(

@@ -75,10 +75,11 @@ def _column(sheet: Sheet, j: int, numbers: dict[Any, int], listed: set[tuple[int
         test = tests.get((i, k))
         better = (1 if sign * test.paired.gap > 0 else -1) * test.apart if test else 0
         pairs.append([i, k, better, float(f"{test.paired.p:.2g}"), test.paired.n] if test else [i, k])
+    if not pairs:
+        return None
     texts = sheet.columns[j]
     about = {"place": j, "dataset": column.cell.dataset, "label": texts.label, "metric": texts.title}
     shown = sorted({i for pair in pairs for i in pair[:2]})
     values = {i: str(texts.rows[i]["value"]) for i in shown}
     orders = {i: sort_key(result.cells[i][j]) for i in shown}
-    found = {**about, "kind": kind(column.cell.metric), "values": values, "orders": orders, "pairs": pairs}
-    return found if pairs else None
+    return {**about, "kind": kind(column.cell.metric), "values": values, "orders": orders, "pairs": pairs}

@@ -62,8 +62,10 @@ def details(sheet: Sheet, book: Book, pages: Mapping[str, str]) -> dict[str, Any
         for column in table.columns
     ]
     cells = [[_cell(sheet, book, i, j) for j in range(len(columns))] for i in range(len(rows))]
-    found = {"table": table.name, "protocol": sheet.protocol, "rows": rows, "columns": columns, "cells": cells}
-    return found | {"ranked": all(c.compared for c in table.columns if c.cell.metric == COST)}
+    return {
+        "table": table.name, "protocol": sheet.protocol, "rows": rows, "columns": columns, "cells": cells,
+        "ranked": all(column.compared for column in table.columns if column.cell.metric == COST),
+    }  # fmt: skip
 
 
 def _group(sheet: Sheet, i: int, dataset: str) -> dict[str, Any]:
@@ -102,12 +104,11 @@ def _cell(sheet: Sheet, book: Book, i: int, j: int) -> dict[str, Any] | None:
     if cell.missing == NOT_PLANNED and cell.published is None:
         return None
     found: dict[str, Any] = {kind: str(shown) for kind, shown in sheet.columns[j].rows[i].items()}
-    found |= {"verdict": cell.verdict, "status": book.status(cell, sheet.protocol), "n": cell.n}
     found |= {
-        "expected": cell.expected,
+        "verdict": cell.verdict, "status": book.status(cell, sheet.protocol), "n": cell.n, "expected": cell.expected,
         "values": [[*replicate, _number(value)] for replicate, value in cell.values.items()],
-    }
-    found |= {"mean": _number(cell.mean), "stderr": _number(cell.stderr)}
+        "mean": _number(cell.mean), "stderr": _number(cell.stderr),
+    }  # fmt: skip
     if cell.published:
         number = cell.published
         found["paper"] = {

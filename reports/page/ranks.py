@@ -67,14 +67,7 @@ def _ranking(sheet: Sheet, metric: str) -> Ranking | None:
     ranks = tuple((labels[rows[i]], float(average[i])) for i in np.argsort(average, kind="stable"))
     test: dict[str, Any] = _tested(blocks, ranks) if tested else {}
     others = [label for i, label in enumerate(labels) if i not in rows and np.isfinite(means[i]).any()]
-    return Ranking(
-        name(metric),
-        ranks,
-        tuple(datasets),
-        count,
-        tuple(others),
-        **test,
-    )
+    return Ranking(name(metric), ranks, tuple(datasets), count, tuple(others), **test)
 
 
 def _complete(whole: np.ndarray, datasets: list[str]) -> tuple[list[int], list[str]]:

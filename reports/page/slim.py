@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 LINES = re.compile(rf"M ({NUMBER}) ({NUMBER})\s+((?:L {NUMBER} {NUMBER}\s*)+)")
@@ -42,14 +44,11 @@ def plain(number: Decimal) -> str:
 
 def grouped(uses: str) -> str:
     """Group marks of one style under that style."""
-    found: list[str] = []
-    last: str | None = None
-    for name, x, y, style in USE.findall(uses):
-        if style != last:
-            found += ["</g>"] * (last is not None) + [f'<g style="{style}">']
-            last = style
-        found.append(f'<use href="#{name}" x="{x}" y="{y}"/>')
-    return "".join([*found, "</g>\n"])
+    groups = []
+    for style, marks in groupby(USE.findall(uses), key=itemgetter(3)):
+        drawn = "".join(f'<use href="#{name}" x="{x}" y="{y}"/>' for name, x, y, _ in marks)
+        groups.append(f'<g style="{style}">{drawn}</g>')
+    return "".join(groups) + "\n"
 
 
 def classed(drawn: str) -> str:
