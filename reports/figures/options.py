@@ -72,10 +72,9 @@ def size(text: str | None) -> tuple[float | None, float | None]:
     """
     if text is None:
         return None, None
-    named, _, height = text.lower().partition("x") if text.lower() not in WIDTHS else (text.lower(), "", "")
-    width = f"{WIDTHS.get(named, named)}"
-    numbers = [width, *([height] if height or "x" in text.removeprefix("text") else [])]
-    if not all(re.fullmatch(r"\d*\.?\d+|\d+\.", number) for number in numbers):
+    width, *height = [text.lower()] if text.lower() in WIDTHS else text.lower().split("x")
+    numbers = [f"{WIDTHS.get(width, width)}", *height]
+    if len(numbers) > 2 or not all(re.fullmatch(r"\d*\.?\d+|\d+\.", number) for number in numbers):
         found = unknown("size", text, WIDTHS) if text.isalpha() else f"found {text!r}"
         raise UsageError(f"--size: expected WIDTHxHEIGHT in inches (3.4x2.5), a width, column or text: {found}")
     inches = [float(number) for number in numbers]

@@ -70,7 +70,8 @@ def sure(write: Callable[..., Path], tmp_path: Path) -> tuple[FakeSuite, Records
 
 def test_sizes_formats_and_fonts_are_read_and_unknown_ones_named_with_the_nearest() -> None:
     assert size("column") == (3.4, None) and size("text") == (6.9, None) and size(None) == (None, None)
-    assert size("5") == (5.0, None) and size("3.4x2.5") == (3.4, 2.5)
+    assert size("5") == (5.0, None) and size("3.4x2.5") == (3.4, 2.5) and size("columnx2") == (3.4, 2.0)
+    assert size("Column") == (3.4, None) and size("Text") == (6.9, None), "letters of either case"
     assert forms([]) == (".pdf", ".png") and forms(["svg", ".PDF", "svg"]) == (".svg", ".pdf")
     assert font("dejavu sans") == "DejaVu Sans" and font("serif") == "serif" and font(None) is None
     for read, wrong, told in (
