@@ -70,7 +70,7 @@ def test_a_replica_has_the_problem_that_is_its_own():
 def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
     seen = []
 
-    def told(name):
+    def recording(name):
         return lambda self, parameters, fitting: (
             seen.append((name, dict(parameters))) or parameters | {f"fit/{name}": parameters["head.bias"]}
         )
@@ -78,8 +78,8 @@ def test_the_likelihood_fits_first_then_the_family_then_the_part(monkeypatch):
     model, data = small.model({"family": {"name": "point"}, "fit": {"name": "temperature"}}), small.training_data(1, N)
     noise = {"rho": torch.full((1,), 7.0)}
     monkeypatch.setattr(Gaussian, "estimate_noise", lambda *_: noise)
-    monkeypatch.setattr(Family, "condition", told("family"))
-    monkeypatch.setattr(type(model.fit), "__call__", told("part"))
+    monkeypatch.setattr(Family, "condition", recording("family"))
+    monkeypatch.setattr(type(model.fit), "__call__", recording("part"))
     found = model.after_training(trained(model, data), data, small.streams(1))
     assert [name for name, _ in seen] == ["family", "part"]
     assert all(torch.equal(parameters["likelihood/rho"], noise["rho"]) for _, parameters in seen)

@@ -274,10 +274,10 @@ def test_the_kernel_of_a_field_is_fitted_to_vectors():
     assert found > log_marginal_likelihood(kernel, true, torch.tensor([0.01]), x, y) - 1
 
 
-@pytest.mark.parametrize(("steps", "told"), [(3, [0, 1, 2]), (250, list(range(0, 250, 3)))])
-def test_a_fit_tells_how_far_it_has_come_a_hundred_times_at_most(steps, told):
+@pytest.mark.parametrize(("steps", "reported"), [(3, [0, 1, 2]), (250, list(range(0, 250, 3)))])
+def test_a_fit_tells_how_far_it_has_come_a_hundred_times_at_most(steps, reported):
     x, y, _ = data(1, 3)
     heard: list[str] = []
     with listening(heard.append):
         fit_kernel(RBF, x, y, Streams([0]), steps=steps)
-    assert heard == [f"fitting a kernel, step {step} of {steps}" for step in told]
+    assert heard == [f"fitting a kernel, step {step} of {steps}" for step in reported]

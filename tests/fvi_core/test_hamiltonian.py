@@ -163,11 +163,12 @@ def test_chains_of_a_replica_are_compared_and_the_record_is_told():
     good = replace(HMC, samples=40, warmup=20, step=0.1)
     trained = good.start(ensemble(6), data, small.streams(R)).run()
     for each in trained:
-        told = each.diagnostics
+        diagnostics = each.diagnostics
         assert each.reason is None and each.warnings == []
-        assert 0.6 < told["acceptance"] <= 1 and told["divergent"] == 0 and told["step"] > 0.01
-        assert told["r_hat_predictions"] < 1.05 and told["r_hat_log_density"] < 1.05
-        assert all(told[f"ess_{part}_{of}"] > 20 for part in ("bulk", "tail") for of in ("predictions", "log_density"))
+        assert 0.6 < diagnostics["acceptance"] <= 1 and diagnostics["divergent"] == 0 and diagnostics["step"] > 0.01
+        assert diagnostics["r_hat_predictions"] < 1.05 and diagnostics["r_hat_log_density"] < 1.05
+        for quantity in ("predictions", "log_density"):
+            assert all(diagnostics[f"ess_{part}_{quantity}"] > 20 for part in ("bulk", "tail"))
 
 
 def test_a_stopped_chain_is_judged_without_its_warmup(monkeypatch):

@@ -354,9 +354,9 @@ def test_messages_of_a_fit_are_shown(file, monkeypatch):
 def test_an_answer_is_what_score_takes(tmp_path):
     x, y = line()
     posterior = fvi.fit(regressor(), (x, y), "MFVI", **QUICK)
-    asked, out = tmp_path / "asked.npz", tmp_path / "mine.npz"
-    np.savez(asked, **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x.numpy(), "test/fingerprint": "f"})
-    posterior.answer(asked, out, samples=7)
+    request, out = tmp_path / "request.npz", tmp_path / "mine.npz"
+    np.savez(request, **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x.numpy(), "test/fingerprint": "f"})
+    posterior.answer(request, out, samples=7)
     made = np.load(out)
     assert made["test/samples"].shape == (7, 40) and made["test/fingerprint"] == "f" and made["seed"] == 5
     np.testing.assert_allclose(made["test/samples"], posterior.predict(x, 7).values[..., 0], rtol=1e-6)
@@ -366,9 +366,11 @@ def test_an_answer_is_what_score_takes(tmp_path):
 def test_an_answer_with_several_noises_is_refused(tmp_path):
     x, y = line()
     posterior = fvi.fit(regressor(2), (x, torch.stack([y, 100 * y], 1)), "MFVI", **QUICK)
-    np.savez(tmp_path / "asked.npz", **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x, "test/fingerprint": "f"})
+    np.savez(
+        tmp_path / "request.npz", **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x, "test/fingerprint": "f"}
+    )
     with pytest.raises(ValueError, match="expected one size for all outputs"):
-        posterior.answer(tmp_path / "asked.npz", tmp_path / "mine.npz")
+        posterior.answer(tmp_path / "request.npz", tmp_path / "mine.npz")
 
 
 def test_scores_are_those_of_the_mean_probabilities():

@@ -118,6 +118,6 @@ def test_a_row_that_shares_trainings_is_its_base_with_a_fit_part():
 
 def test_the_command_lists_every_method_and_part(capsys):
     __main__.main([])
-    told = " ".join(capsys.readouterr().out.split())
+    output = " ".join(capsys.readouterr().out.split())
     parts = [name for registry in REGISTRIES.values() for name in registry.classes]
-    assert not [name for name in (*methods.catalogue(), *REGISTRIES, *parts) if name not in told]
+    assert not [name for name in (*methods.catalogue(), *REGISTRIES, *parts) if name not in output]

@@ -70,15 +70,15 @@ from fvi_core.registry import NETWORKS
 
 
 @pytest.mark.parametrize(
-    ("decorator", "told"),
+    ("decorator", "message"),
     [
         ("", r"line 5: TypeError: network 'mine': expected a dataclass, found Mine: put @dataclass\(frozen=True\) be"),
         ("@dataclass(frozen=True)\n", r"line 5: TypeError: network 'mine': Mine has no method build\(\)"),
     ],
 )
-def test_a_class_that_cannot_be_a_part_is_refused_when_it_is_registered(own, decorator, told):
+def test_a_class_that_cannot_be_a_part_is_refused_when_it_is_registered(own, decorator, message):
     own(NETWORK.format(decorator))
-    with pytest.raises(PluginError, match=told):
+    with pytest.raises(PluginError, match=message):
         load()
     assert "mine" not in NETWORKS.classes
 
@@ -327,11 +327,11 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [("raise OSError", r"\(its message cannot be had: OSError\)"), ("return 'a \\ud800'", r"Mute: a \\ud800;")],
 )
-def test_an_error_whose_message_cannot_be_printed_is_named_by_its_place(own, body, told):
+def test_an_error_whose_message_cannot_be_printed_is_named_by_its_place(own, body, message):
     path = own(f"class Mute(Exception):\n    def __str__(self):\n        {body}\n\nraise Mute\n")
-    with pytest.raises(PluginError, match=told) as fault:
+    with pytest.raises(PluginError, match=message) as fault:
         methods.catalogue()
     assert f"{path}, line 5: Mute: " in str(fault.value) and str(fault.value).encode()

@@ -27,9 +27,9 @@ def test_without_them_training_is_in_float32_and_says_so_once(processor):
     processor(False, False)
     assert precision.used("bfloat16", torch.device("cuda")) == "bfloat16"
     options = {"outputs": 3, "epochs": 2, "precision": "bfloat16"}
-    with pytest.warns(UserWarning, match="this cpu has neither AMX nor AVX-512 BF16: float32 is used") as told:
+    with pytest.warns(UserWarning, match="this cpu has neither AMX nor AVX-512 BF16: float32 is used") as caught:
         results = [train(KINDS["MAP"], **options)[0] for _ in range(2)]
-    assert len([each for each in told if "AVX-512" in str(each.message)]) == 1
+    assert len([each for each in caught if "AVX-512" in str(each.message)]) == 1
     expected = train(KINDS["MAP"], outputs=3, epochs=2)[0]
     for found in results:
         assert found.loss == expected.loss and expected.warnings == []

@@ -45,13 +45,13 @@ def undefined() -> None:
 
 
 def test_a_part_without_a_method_of_its_contract_is_named() -> None:
-    for call, told in (
+    for call, expected in (
         (Mine(), f"Mine does not define __call__(), as its contract {__name__}.Contract expects"),
         (undefined, ""),
     ):
         with pytest.raises(NotImplementedError) as caught:
             call()
-        assert message(caught.value) == told
+        assert message(caught.value) == expected
     assert message(NotImplementedError()) == "" and message(NotImplementedError("words")) == "words"
 
 
@@ -89,7 +89,7 @@ def test_every_error_has_words_that_can_be_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "redirected", "status", "told"),
+    ("command", "redirected", "status", "expected"),
     [
         ("print('x' * 100_000)", ">/dev/full", 1, "error: standard output: No space left on device\n"),
         ("print('x')", ">/dev/full", 1, "error: standard output: No space left on device\n"),
@@ -100,11 +100,11 @@ def test_every_error_has_words_that_can_be_printed() -> None:
         ("open('/dev/full', 'w', buffering=1).write('x\\n')", ">/dev/null", 1, "OSError: [Errno 28] No space left"),
     ],
 )
-def test_a_command_whose_streams_are_closed_or_full(command: str, redirected: str, status: int, told: str) -> None:
+def test_a_command_whose_streams_are_closed_or_full(command: str, redirected: str, status: int, expected: str) -> None:
     shell = f'set -o pipefail; "$0" -c "$1" {redirected}'
     done = subprocess.run(["bash", "-c", shell, sys.executable, RUN + command], capture_output=True, text=True)
     assert done.returncode == status, done.stderr
-    assert told in done.stderr if "Errno" in told else done.stderr == told
+    assert expected in done.stderr if "Errno" in expected else done.stderr == expected
 
 
 def test_a_closed_stream_keeps_its_number() -> None:

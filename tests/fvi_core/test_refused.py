@@ -128,11 +128,11 @@ def test_inputs_and_targets_without_a_number_are_refused_as_in_training():
     posterior = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
     wrong = x.clone()
     wrong[[5, 7], [2, 1]] = torch.tensor([torch.nan, torch.inf])
-    told = r"x: expected finite inputs, found NaN or infinity in 2 of 12, the first in row 5, column {}; leave these"
+    pattern = r"x: expected finite inputs, found NaN or infinity in 2 of 12, the first in row 5, column {}; leave these"
     for call in (posterior.predict, lambda x: posterior.score(x, y), lambda x: posterior.auroc(table(12), x)):
-        with pytest.raises(ValueError, match=told.format(2)):
+        with pytest.raises(ValueError, match=pattern.format(2)):
             call(wrong)
-    with pytest.raises(ValueError, match=told.format("'c'")):
+    with pytest.raises(ValueError, match=pattern.format("'c'")):
         posterior.predict(pd.DataFrame(wrong.numpy(), columns=list("abcd")))
     with pytest.raises(ValueError, match="contexts: 'mine': expected finite inputs, found NaN or infinity in 2 of 12"):
         fvi.fit(Perceptron(), (x, y), "FSVI", **{**USED, "contexts": {"mine": wrong}})
@@ -179,22 +179,22 @@ def test_a_part_that_returns_too_many_numbers_is_named(kind, name, method, monke
 
 
 @pytest.mark.parametrize(
-    ("moments", "told"),
+    ("moments", "expected"),
     [
         (lambda mean: (mean, torch.ones_like(mean)), r"full covariance .R, Q or 1, 5, 5., found .1, 1, 5."),
         (lambda mean: (mean[..., :1], torch.eye(5).expand(1, 1, 5, 5)), r"mean .R, Q or 1, 5., found .1, 1, 1."),
     ],
 )
-def test_moments_of_a_prior_that_would_be_broadcast_are_refused(moments, told, monkeypatch):
+def test_moments_of_a_prior_that_would_be_broadcast_are_refused(moments, expected, monkeypatch):
     own = staticmethod(lambda network, held, x, covariance: moments(x.new_zeros(1, 1, 5)))
     monkeypatch.setattr(GaussianFunctions, "moments", own)
     context = {"name": "uniform_box", "points": 5}
-    with pytest.raises(ValueError, match=f"prior 'gaussian_functions': moments: expected a {told}"):
+    with pytest.raises(ValueError, match=f"prior 'gaussian_functions': moments: expected a {expected}"):
         fvi.fit(regressor, line(), "FSVI", prior={"name": "gaussian_functions"}, context=context, **QUICK)
 
 
 @pytest.mark.parametrize(
-    ("points", "error", "told"),
+    ("points", "error", "message"),
     [
         (lambda x: x[0], ValueError, r"expected K >= 1 inputs .1, K, 4., found shape .12, 4."),
         (lambda x: x[..., :1], ValueError, r"expected K >= 1 inputs .1, K, 4., found shape .1, 12, 1."),
@@ -202,10 +202,10 @@ def test_moments_of_a_prior_that_would_be_broadcast_are_refused(moments, told, m
         (lambda x: x.numpy(), TypeError, "expected a tensor of inputs, found ndarray"),
     ],
 )
-def test_a_context_that_draws_no_inputs_is_named(points, error, told, monkeypatch):
+def test_a_context_that_draws_no_inputs_is_named(points, error, message, monkeypatch):
     monkeypatch.setattr(TrainingBatch, "__call__", lambda self, source, streams: points(source.x))
     context = {"name": "training_batch", "points": 5}
-    with pytest.raises(error, match=f"context 'training_batch': {told}"):
+    with pytest.raises(error, match=f"context 'training_batch': {message}"):
         fvi.fit(Perceptron(), (table(12), labels(12)), "FSVI", context=context, **QUICK)
 
 

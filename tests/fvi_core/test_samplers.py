@@ -36,12 +36,12 @@ class TestSamples(FamilyContract):
         return self.family().sampled(draws)
 
     @pytest.mark.parametrize(
-        ("asked", "given"), [(1, [0]), (3, [0, 2, 4]), (4, [0, 1, 3, 4]), (6, [*range(6)]), (9, [*range(6)])]
+        ("samples", "kept"), [(1, [0]), (3, [0, 2, 4]), (4, [0, 1, 3, 4]), (6, [*range(6)]), (9, [*range(6)])]
     )
-    def test_fewer_are_spaced_along_the_chain(self, asked, given):
+    def test_fewer_are_spaced_along_the_chain(self, samples, kept):
         parameters = self.parameters(held=6)
-        drawn = self.family().weights(self.network(), parameters, asked, small.streams(R))
-        assert all(torch.equal(drawn[name], value[:, given]) for name, value in parameters.items())
+        drawn = self.family().weights(self.network(), parameters, samples, small.streams(R))
+        assert all(torch.equal(drawn[name], value[:, kept]) for name, value in parameters.items())
 
 
 def test_moments_are_those_of_the_posterior():
@@ -81,7 +81,7 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
         saved.append(file)
 
     heard = []
-    together = sampler.start(model, data, small.streams(R)).run(lambda *told: heard.append(told), save)
+    together = sampler.start(model, data, small.streams(R)).run(lambda *progress: heard.append(progress), save)
     assert [text.split(",")[0] for _, text in heard] == [f"round {i}/6" for i in range(1, 7)] and heard[-1][0] == 1
     assert all(len(t.loss) == t.epochs == 6 for t in together)
     members = (1, 2)[family["name"] == "ensemble"]

@@ -357,16 +357,16 @@ def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
 
 def test_the_weight_of_the_divergence_is_told_the_share_of_all_steps(monkeypatch):
     """Counted over epochs, and where training goes on from a saved state too."""
-    asked = []
-    monkeypatch.setattr(Weight, "__call__", lambda self, n, batch, context, progress: asked.append(progress) or 0.0)
+    shares = []
+    monkeypatch.setattr(Weight, "__call__", lambda self, n, batch, context, progress: shares.append(progress) or 0.0)
     model, data = small.model(KINDS["MFVI"] | {"weight": {"rise": 1.0}}), small.training_data(R, N)
     options, saved = Training(2, 4, ADAM, dtype="float64"), {}
     first = Trainer(model, options, data, small.streams(R))
     first.run(checkpoint=lambda stack: saved.setdefault(stack.epoch, copy.deepcopy(stack.state())))
-    assert asked == pytest.approx([k / 6 for k in range(1, 7)])
-    asked.clear()
+    assert shares == pytest.approx([k / 6 for k in range(1, 7)])
+    shares.clear()
     Trainer(model, options, data, small.streams(R), saved[1]).run()
-    assert asked == pytest.approx([4 / 6, 5 / 6, 1.0])
+    assert shares == pytest.approx([4 / 6, 5 / 6, 1.0])
 
 
 def test_gradients_are_clipped_by_element():

@@ -207,18 +207,18 @@ def test_scores_of_each_output_are_the_definition_at_its_own_values():
 @pytest.mark.parametrize("draws", [None, 7])
 def test_draws_are_those_of_the_likelihood_or_its_own(draws):
     model, step, _ = classes(draws=draws)
-    counts, asked = [], []
+    counts, requested = [], []
     step.functions = counted(step.functions, counts)
     family = step.family
 
     class Watched(type(family)):
         def functions(self, network, parameters, samples, streams):
-            asked.append(samples)
+            requested.append(samples)
             return super().functions(network, parameters, samples, streams)
 
     step.family = Watched(**vars(family))
     assert torch.isfinite(model.divergence(step)).all()
-    assert (asked, counts) == (([], [9]) if draws is None else ([7], []))
+    assert (requested, counts) == (([], [9]) if draws is None else ([7], []))
 
 
 def counted(functions, counts):

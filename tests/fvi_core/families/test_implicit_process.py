@@ -158,8 +158,8 @@ def test_of_classes_a_power_of_a_single_draw_has_no_effect_and_says_so(outputs, 
         training = Training(1, 20, {"name": "adam", "lr": 0.02}, samples=samples, dtype="float64")
         (trained,) = training.start(model, small.training_data(1, 20, outputs), small.streams(1)).run()
         losses.append(trained.loss[0])
-        told = outputs == 3 and samples == 1 and alpha > 0
-        assert trained.warnings == ["weight: alpha 0.5 has no effect with one draw in training (samples 1)"] * told
+        warned = outputs == 3 and samples == 1 and alpha > 0
+        assert trained.warnings == ["weight: alpha 0.5 has no effect with one draw in training (samples 1)"] * warned
     assert (losses[0] == pytest.approx(losses[1], rel=1e-12)) == (outputs == 3 and samples == 1)
 
 

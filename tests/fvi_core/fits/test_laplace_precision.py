@@ -123,8 +123,8 @@ def test_an_evidence_without_a_maximum_fails():
 
 
 def test_the_precision_is_the_one_that_is_asked_for():
-    for asked, expected in ((3, 3.0), ("prior", DELTA)):
-        _, _, own = fitted("mlp", spec(precision=asked))
+    for precision, expected in ((3, 3.0), ("prior", DELTA)):
+        _, _, own = fitted("mlp", spec(precision=precision))
         assert math.isclose(own["prior_precision"], expected)
     tempered = model("mlp", spec(), weight={"factor": 0.1})
     fit = tempered.after_training(parameters(tempered), training_data("mlp"), small.streams(1))

@@ -130,11 +130,11 @@ def test_layers_before_the_first_mask_are_computed_once_for_all_draws(monkeypatc
     seen: list[tuple[int, ...]] = []
     convolve = Conv2d.__call__
 
-    def told(self, parameters, a, after=None):
+    def recorded(self, parameters, a, after=None):
         seen.append((self.name, *a.shape[:3]))
         return convolve(self, parameters, a, after)
 
-    monkeypatch.setattr(Conv2d, "__call__", told)
+    monkeypatch.setattr(Conv2d, "__call__", recorded)
     for _ in range(2):
         family.functions(network, family.init(network, Streams([6])), 3, Streams([10]))(torch.randn(1, 4, 2, 10, 12))
     # Samples that share weights are one batch of 12 images, in a call of its own.

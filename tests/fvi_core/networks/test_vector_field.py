@@ -102,7 +102,7 @@ def test_moments_are_those_of_the_jacobian(field, covariance):
 
 
 def test_options_and_shapes_are_checked():
-    for wrong, told in (
+    for wrong, message in (
         ({"field": "curlfree"}, "field 'curlfree' is not known; did you mean 'curl_free'"),
         (
             {"activation": "relu"},
@@ -110,7 +110,7 @@ def test_options_and_shapes_are_checked():
         ),
         ({"hidden": []}, "and a hidden layer or more"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             NETWORKS.build(FIELD | wrong)
     for field, shape, outputs in (("curl_free", (2,), 1), ("helmholtz", (3,), 3), ("helmholtz", (1, 2), 2)):
         with pytest.raises(
