@@ -37,7 +37,7 @@ def get(name: str) -> Table:
     digits = tables.get("digits")
     seeds = -(-int(name.removeprefix(PREFIX)) // len(digits.rows))
     replicates = tuple((0, seed) for seed in range(seeds))
-    return replace(digits, name=name, recipe=lambda *asked: replace(digits.recipe(*asked), replicates=replicates))
+    return replace(digits, name=name, recipe=lambda *run: replace(digits.recipe(*run), replicates=replicates))
 
 
 def write(results: Path, count: int) -> None:
@@ -75,5 +75,5 @@ def look(folder: Path, count: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[2:] or [str(COUNT)]
-    (look if len(asked) > 1 else main)(Path(sys.argv[1]), int(asked[0]), *asked[1:])
+    arguments = sys.argv[2:] or [str(COUNT)]
+    (look if len(arguments) > 1 else main)(Path(sys.argv[1]), int(arguments[0]), *arguments[1:])

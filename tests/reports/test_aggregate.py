@@ -268,10 +268,10 @@ def test_the_caption_counts_the_columns_in_which_no_rows_are_told_apart(write: W
 def test_rows_of_different_quantities_are_not_tested_against_one_another(write: Writer) -> None:
     write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.1, 3.2]})
     results = write("Ensemble", "boston", {("", "rmse"): [5.0, 5.2, 5.1]})
-    asked = table(rows=(ROWS[0], Row("Ensemble", "Ensemble", "Ensemble")))
+    planned = table(rows=(ROWS[0], Row("Ensemble", "Ensemble", "Ensemble")))
     for compared in (True, False):
-        columns = tuple(dataclasses.replace(column, compared=compared) for column in asked.columns)
-        found = aggregate(dataclasses.replace(asked, columns=columns), "paper", Records(results))
+        columns = tuple(dataclasses.replace(column, compared=compared) for column in planned.columns)
+        found = aggregate(dataclasses.replace(planned, columns=columns), "paper", Records(results))
         assert [row[0].bold for row in found.cells] == [compared, False]
 
 

@@ -65,13 +65,13 @@ def test_errors_from_shared_splits_make_fewer_differences_than_the_level() -> No
     draws = np.random.default_rng(0).normal(size=(4000, 4, 10))
     difficulty, ours, theirs, other = 3 * draws[:, 0], draws[:, 1], draws[:, 2], 3 * draws[:, 3]
 
-    def told(first: np.ndarray, second: np.ndarray) -> float:
+    def share_of_differences(first: np.ndarray, second: np.ndarray) -> float:
         moments = zip(second.mean(1), second.std(1, ddof=1) / math.sqrt(10), strict=True)
         pairs = [replace(THEIRS, mean=mean, stderr=error, n_runs=10) for mean, error in moments]
         return float(np.mean([not Comparison(tuple(own), pair).agrees for own, pair in zip(first, pairs, strict=True)]))
 
-    assert told(difficulty + ours, difficulty + theirs) < 0.001
-    assert 0.04 < told(difficulty + ours, other + theirs) < 0.06
+    assert share_of_differences(difficulty + ours, difficulty + theirs) < 0.001
+    assert 0.04 < share_of_differences(difficulty + ours, other + theirs) < 0.06
 
 
 def test_the_level_holds_for_random_splits_of_the_same_points() -> None:
@@ -292,8 +292,8 @@ def test_the_caption_says_how_many_runs_would_tell(fewest: list[float], said: st
     ]
     result = TableResult(replace(table, rows=rows, columns=(column,)), "paper", cells)
     needed = cells[-1][0].comparison
-    told = said.format(needed and needed.needed)
-    assert told in captions.caption(result)
+    sentence = said.format(needed and needed.needed)
+    assert sentence in captions.caption(result)
 
 
 def test_rank_agreement_is_spearmans() -> None:
@@ -324,8 +324,8 @@ def test_the_caption_has_the_rank_agreement_of_few_columns_one_by_one(count: int
     names = [f"15°, {name(metric)}" for metric in metrics] if alike and count > 1 else [c.label for c in columns]
     each = ", ".join(f"{value:.2f} ({column})" for value, column in zip(found, names))
     mean = f"{np.mean(found):.2f}"
-    told = {1: each, 9: f"{mean} in 9 columns, on average"}.get(count, f"{each}; on average {mean}")
-    said = f"Order of the rows, ours and published: Spearman's correlation {told}."
+    correlations = {1: each, 9: f"{mean} in 9 columns, on average"}.get(count, f"{each}; on average {mean}")
+    said = f"Order of the rows, ours and published: Spearman's correlation {correlations}."
     assert said.replace(" -", " −") in captions.caption(result)
 
 

@@ -188,15 +188,15 @@ def test_another_candidate_counts_only_where_every_cell_of_its_data_set_agrees()
 def test_where_a_cause_says_that_the_table_agrees_and_its_row_does_not_it_is_so() -> None:
     cells = partial(_cells, Suite(), Records(ROOT / "results"))
     words = r"; on (\w+(?: and \w+)?) the narrow start agrees"
-    told = [(cause, found[1].split(" and ")) for cause in load() if (found := re.search(words, cause.cause))]
-    for cause, sets in told:
+    claims = [(cause, found[1].split(" and ")) for cause in load() if (found := re.search(words, cause.cause))]
+    for cause, sets in claims:
         own, other = (
             {cell.column.label: cell.status for cell in cells(table) if cell.row.label == label}
             for table, label in ((f"{cause.paper}-{cause.tables[0]}", "MFVI"), (cause.shown_by, cause.row))
         )
         for name in sets:
             assert (own[name], other[name]) == ("reproduced", "differs"), (cause.tables, cause.row, name)
-    assert len(told) == 2
+    assert len(claims) == 2
 
 
 def _cells(suite: Suite, records: Records, table: str) -> list[CellResult]:

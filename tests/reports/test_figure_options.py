@@ -74,14 +74,14 @@ def test_sizes_formats_and_fonts_are_read_and_unknown_ones_named_with_the_neares
     assert size("Column") == (3.4, None) and size("Text") == (6.9, None), "letters of either case"
     assert forms([]) == (".pdf", ".png") and forms(["svg", ".PDF", "svg"]) == (".svg", ".pdf")
     assert font("dejavu sans") == "DejaVu Sans" and font("serif") == "serif" and font(None) is None
-    for read, wrong, told in (
+    for read, wrong, message in (
         (size, "colum", "did you mean 'column'"),
         (size, "3x", "expected WIDTHxHEIGHT in inches"),
         (size, "900x2", "expected 0.5 to 60 inches, found '900x2'"),
         (lambda text: forms([text]), "pfd", "did you mean 'pdf'"),
         (font, "DejaVu Sens", "did you mean 'DejaVu Sans'"),
     ):
-        with pytest.raises(UsageError, match=re.escape(told)):
+        with pytest.raises(UsageError, match=re.escape(message)):
             read(wrong)
     assert set(FORMS) == {"pdf", "png", "svg"}
 
@@ -90,13 +90,13 @@ def test_a_table_is_drawn_by_its_name_in_the_size_and_rows_asked_for(sure, tmp_p
     suite, records = sure
     names = [figure.name for figure in select(["mine"], suite, records)]
     assert names == ["mine-points", "mine-reliability", "mine-roc", "mine-confidence", "mine-entropy"]
-    asked = Options(width=3.4, height=2.0, title="", rows=("FSVI",), columns=("shapes nll",), font_size=6)
+    chosen = Options(width=3.4, height=2.0, title="", rows=("FSVI",), columns=("shapes nll",), font_size=6)
     (drawn,) = draw(select(["mine-points"], suite, records), suite, records, tmp_path, "paper", None,
-                    (".svg", ".csv", ".txt"), asked)  # fmt: skip
-    svg, numbers, told = (file.read_text(encoding="utf-8") for file in drawn.files)
+                    (".svg", ".csv", ".txt"), chosen)  # fmt: skip
+    svg, numbers, text = (file.read_text(encoding="utf-8") for file in drawn.files)
     assert re.search(r'width="244.8pt" height="144pt"', svg) and ">FSVI<" in svg and ">MAP<" not in svg
     assert "shapes nll" in svg and "accuracy" not in svg and "n = 2 runs" not in svg
-    assert told.startswith("A table for tests\nprotocol paper, n = 2 runs")
+    assert text.startswith("A table for tests\nprotocol paper, n = 2 runs")
     assert "shapes nll" in numbers
     before = drawn.files[0].stat().st_mtime_ns
     again = next(draw(select(["mine-points"], suite, records), suite, records, tmp_path, "paper", None, (".svg",)))
@@ -138,19 +138,19 @@ def test_unknown_rows_columns_and_figures_are_named_with_the_nearest(sure, tmp_p
 
 def test_the_beginning_of_a_name_is_enough_where_no_other_begins_so() -> None:
     names = ["accuracy (%)", "log-likelihood (nats)", "log", "ECE", "ECE (10 bins)"]
-    for asked, found in (("accuracy", "accuracy (%)"), ("log", "log"), ("log-", names[1]), ("ECE", "ECE")):
-        assert Options(columns=(asked,)).panels(names) == [found]
-    for asked in ("E", "likelihood", ""):
+    for name, found in (("accuracy", "accuracy (%)"), ("log", "log"), ("log-", names[1]), ("ECE", "ECE")):
+        assert Options(columns=(name,)).panels(names) == [found]
+    for name in ("E", "likelihood", ""):
         with pytest.raises(UnknownName):
-            Options(columns=(asked,)).panels(names)
+            Options(columns=(name,)).panels(names)
     rows = (Row("FSVI (rudner2021)", None, "Old"), Row("MFVI", None, "MFVI"), Row("MFVI (radial)", None, "MFVI"))
     mine = fake_table("mine", rows, (), n_runs=1)
-    for asked, labels in (
+    for name, labels in (
         ("FSVI", ["FSVI (rudner2021)"]),
         ("Old", ["FSVI (rudner2021)"]),
         ("MFVI (", ["MFVI (radial)"]),
     ):
-        assert [row.label for row in Options(rows=(asked,)).rows_of(mine)] == labels
+        assert [row.label for row in Options(rows=(name,)).rows_of(mine)] == labels
     assert [row.label for row in Options(rows=("MFVI",)).rows_of(mine)] == ["MFVI", "MFVI (radial)"], "by method"
     with pytest.raises(UnknownName):
         Options(rows=("MF",)).check_rows([mine])

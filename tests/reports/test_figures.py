@@ -131,8 +131,8 @@ def test_short_records_are_drawn_under_their_name_where_the_table_has_few_of_its
     results = write("MAP", "digits", one, "short", curves)
     (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path)
     assert [file.name for file in drawn.files] == ["digits-roc-short.pdf", "digits-roc-short.png"]
-    (asked,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path, "paper")
-    assert asked.skipped.endswith("(table digits, protocol paper)")
+    (short,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path, "paper")
+    assert short.skipped.endswith("(table digits, protocol paper)")
     write("FSVI", "digits", one, "paper", curves)
     (drawn,) = draw([FIGURES["digits-roc"]], SUITE, Records(results), tmp_path)
     assert drawn.files[0].name == "digits-roc-paper.pdf"

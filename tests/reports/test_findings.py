@@ -313,12 +313,12 @@ def committed() -> dict[str, list[Finding]]:
 
 
 def test_the_page_and_the_readme_are_current(committed: dict[str, list[Finding]]) -> None:
-    told = f"renew it: {page.RENEW}"
+    hint = f"renew it: {page.RENEW}"
     assert (DOCS / "findings.md").read_text(encoding="utf-8") == page.page(committed), (
-        f"docs/findings.md is not current; {told}"
+        f"docs/findings.md is not current; {hint}"
     )
     text = README.read_text(encoding="utf-8")
-    assert page.START in text and page.readme(text, committed) == text, f"the README's table is not current; {told}"
+    assert page.START in text and page.readme(text, committed) == text, f"the README's table is not current; {hint}"
 
 
 def test_every_form_tells_the_same_verdicts(committed: dict[str, list[Finding]], tmp_path: Path) -> None:
@@ -381,11 +381,11 @@ def test_the_command_prints_lines_that_fit_and_writes_its_files(tmp_path, monkey
     given = ["--results", str(tmp_path), "--out", str(tmp_path), "--file", str(tmp_path / "f.md")]
     with pytest.raises(SystemExit) as stop:
         build(Suite())(["findings", *given, "--readme", str(front)])
-    told = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     assert (
         not stop.value.code
-        and max(map(len, told[:-1])) <= 80
-        and told[0].startswith("What survives: 25 of the 99 claims")
+        and max(map(len, lines[:-1])) <= 80
+        and lines[0].startswith("What survives: 25 of the 99 claims")
     )
     assert "of long ago" not in front.read_text() and front.read_text().endswith(f"{page.END}after\n")
     before = front.read_text()

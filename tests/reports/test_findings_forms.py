@@ -111,14 +111,14 @@ def test_infinite_values_and_runs_without_a_partner_are_not_tested(wide: TableRe
     (each,) = of(Rule(("free",), ("a",), ("b",), (AT(0),), "each"), {"free": wide}, False)
     (first, mine), (second, other) = each.terms
 
-    def told(**changes: object) -> object:
+    def reason(**changes: object) -> object:
         return dataclasses.replace(
             each, terms=((first, mine), (second, dataclasses.replace(other, **changes)))
         ).tested()
 
-    assert told(values={(0, 0): 1.0, (0, 1): math.inf}) == "b: infinite values"
-    assert told(values={(0, 0): 1.0, (0, 7): 1.0}) == "fewer than two splits and seeds that all rows have"
-    assert str(told(machines=frozenset({"one", "other"}))).startswith("times of different machines")
+    assert reason(values={(0, 0): 1.0, (0, 1): math.inf}) == "b: infinite values"
+    assert reason(values={(0, 0): 1.0, (0, 7): 1.0}) == "fewer than two splits and seeds that all rows have"
+    assert str(reason(machines=frozenset({"one", "other"}))).startswith("times of different machines")
 
 
 def test_a_metric_without_a_better_side_needs_one(wide: TableResult) -> None:

@@ -38,8 +38,8 @@ def test_the_examples_of_the_document_run(tmp_path, monkeypatch, capsys) -> None
     space: dict = {}
     for example in EXAMPLES:
         exec(example, space)
-    told = capsys.readouterr().out
-    assert "4 runs: 4 missing\nestimate: " in told and "did you mean 'digits'" in told
+    output = capsys.readouterr().out
+    assert "4 runs: 4 missing\nestimate: " in output and "did you mean 'digits'" in output
     assert space["summary"].made and not (tmp_path / "results").exists()
     again = space["fvi"].aggregate("digits", "smoke", [0, 1], **space["mine"])
     assert set(again.loc[again["n"] > 0, "method"]) == {"MAP", "MFVI"} and again["n"].max() == 2
@@ -54,9 +54,9 @@ def test_a_plan_knows_every_run_and_trains_none(fake, tmp_path, capsys) -> None:
     assert set(planned.runs["status"]) == {"missing"} and len(planned.groups) == 3 and not planned.too_long
     assert str(planned).startswith("3 runs: 3 missing\nestimate: none for 3 runs")
     assert not list(tmp_path.iterdir())
-    told: list[str] = []
-    assert len(interface.plan(["fake", "fake-none"], seeds=[0, 9], **fake, say=told.append).plan.runs) == 1
-    assert told == ["--seeds 0,9,: table fake has 5 replicates at protocol smoke, 1 of 2 requested are used"]
+    messages: list[str] = []
+    assert len(interface.plan(["fake", "fake-none"], seeds=[0, 9], **fake, say=messages.append).plan.runs) == 1
+    assert messages == ["--seeds 0,9,: table fake has 5 replicates at protocol smoke, 1 of 2 requested are used"]
     assert interface.plan("fake", cost=False, **fake).core_seconds is None and capsys.readouterr().out == ""
 
 
@@ -103,10 +103,10 @@ def test_records_that_cannot_be_trusted_are_said_and_named(fake, tmp_path) -> No
     interface.run("fake", progress=False, **fake)
     path = fakes.store(fake["results"]).path(fakes.config(1))
     path.write_text(path.read_text().replace('"n": 10', '"n": 11'))
-    told: list[str] = []
-    frame = interface.records(fake["results"], suite=fakes.SUITE, say=told.append)
-    assert len(frame) == 4 and told == [f"not counted: {problem}" for problem in frame.attrs["problems"]] and told
-    assert str(path) in told[0]
+    messages: list[str] = []
+    frame = interface.records(fake["results"], suite=fakes.SUITE, say=messages.append)
+    assert len(frame) == 4 and messages == [f"not counted: {problem}" for problem in frame.attrs["problems"]]
+    assert str(path) in messages[0]
 
 
 def test_the_commands_print_what_the_functions_give(tmp_path, capsys, monkeypatch) -> None:
@@ -149,5 +149,5 @@ def test_claims_and_causes_name_a_record_that_cannot_be_trusted(tmp_path, monkey
 
 def test_importing_it_loads_nothing_heavy() -> None:
     code = "import sys, reports.interface; print(*{'torch', 'pandas', 'matplotlib', 'sklearn'} & set(sys.modules))"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert not told.split(), told
+    output = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not output.split(), output

@@ -73,9 +73,9 @@ def result_of(values):
 
 def test_only_data_sets_where_every_ranked_row_has_runs_count():
     pairs = {(0, 0): -0.5, (1, 1): -0.52}, {(0, 0): -0.9, (1, 1): -0.92}
-    told = mean_ranks.sentence(result_of({"GFSVI": [pairs[0], pairs[0]], "FVI": [pairs[1], {}]}))
+    sentence = mean_ranks.sentence(result_of({"GFSVI": [pairs[0], pairs[0]], "FVI": [pairs[1], {}]}))
     # Boston is the one set; the published error bars overlap there.
-    assert "over one data set" in told and "GFSVI 1 (1), FVI 2 (1)" in told
+    assert "over one data set" in sentence and "GFSVI 1 (1), FVI 2 (1)" in sentence
     both = mean_ranks.sentence(result_of({"GFSVI": [pairs[0], pairs[1]], "FVI": [pairs[1], pairs[0]]}))
     assert "over the 2 data sets" in both and "GFSVI 1.5" in both and "FVI 1.5" in both
     assert mean_ranks.sentence(result_of({"GFSVI": [pairs[0], {}], "FVI": [{}, pairs[1]]})) == ""

@@ -69,7 +69,7 @@ class Wanted:
     mean: float
     stderr: float
     n: int
-    asked: int
+    planned: int
     shown: str
 
 
@@ -85,10 +85,11 @@ def exported(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[in
             own = (frame[list(cell)] == list(cell.values())).all(axis=1)
             values = frame.loc[own & frame["key"].isin(keys), "value"] * column.scale
             if len(values):
-                n, asked = len(values), len(keys)
-                count = "" if n == asked == usual else f" ({n})" if n == asked else f" ({n}/{asked})"
+                n, planned = len(values), len(keys)
+                count = "" if n == planned == usual else f" ({n})" if n == planned else f" ({n}/{planned})"
                 mean, error = values.mean(), values.sem()
-                found[i, j] = Wanted(mean, error, n, asked, str(Shown(*pair(mean, error, column.digits), after=count)))
+                shown = str(Shown(*pair(mean, error, column.digits), after=count))
+                found[i, j] = Wanted(mean, error, n, planned, shown)
     return found
 
 
@@ -115,7 +116,7 @@ def test_every_form_shows_what_the_export_gives(made: tuple[TableResult, Store],
     wanted = exported(result, store, tmp_path)
     filled = {(i, j) for i, row in enumerate(result.cells) for j, cell in enumerate(row) if cell.values}
     assert set(wanted) == filled and len(filled) > 20
-    assert any(each.n < each.asked for each in wanted.values()), "some cells are partial"
+    assert any(each.n < each.planned for each in wanted.values()), "some cells are partial"
     labels = [row.label for row in result.table.rows]
     down = Choice(across=False)
     for rows in (rows_of(markdown(result), labels), detex.cells_of(latex(result, down))):
@@ -145,9 +146,9 @@ def test_the_page_and_the_frame_give_the_same_numbers(made: tuple[TableResult, S
         expected, drawn = wanted.get((i, j)), page[i][j] or {}
         published = numbers(result).get(column.published_key(spec))
         if expected:
-            for form, told in ((row, float), (drawn, kept)):
-                assert same(form["mean"], told(expected.mean)) and same(form["stderr"], told(expected.stderr))
-            assert (row["n"], row["expected"], drawn["n"], drawn["expected"]) == 2 * (expected.n, expected.asked)
+            for form, spelt in ((row, float), (drawn, kept)):
+                assert same(form["mean"], spelt(expected.mean)) and same(form["stderr"], spelt(expected.stderr))
+            assert (row["n"], row["expected"], drawn["n"], drawn["expected"]) == 2 * (expected.n, expected.planned)
             assert drawn["value"] == expected.shown
         else:
             assert math.isnan(row["mean"]) and drawn.get("mean") is None and row["n"] == 0

@@ -46,12 +46,12 @@ def make(write: Writer) -> Callable[..., TableResult]:
     """make(provenance of each run of MAP, ...) -> the table; the ensemble's three runs are all alike."""
 
     def maker(about: list[dict[str, Any]], others: dict[str, Any] | None = None, **changes: Any) -> TableResult:
-        asked = table(n_runs=len(about), **changes)
+        planned = table(n_runs=len(about), **changes)
         for method, provenance in (("Ensemble", [others or AMD] * len(about)), ("MAP", about)):
             runs = [0.4 + 0.01 * i + (0.5 + 1e-9 * i) * (method == "MAP") for i in range(len(about))]
             values = {("", "accuracy"): runs, ("", "training_seconds"): runs}
-            results = write(method, "fashion_mnist", values, about=provenance, one_split=asked.one_split)
-        return aggregate(asked, "paper", Records(results))
+            results = write(method, "fashion_mnist", values, about=provenance, one_split=planned.one_split)
+        return aggregate(planned, "paper", Records(results))
 
     return maker
 
@@ -156,8 +156,8 @@ def test_costs_that_rank_nothing_have_no_arrow_and_no_bold(make: Callable[..., T
     accuracy, seconds = COLUMNS
     for compared in (True, False):
         result = make([AMD, AMD, AMD], AMD, columns=(accuracy, replace(seconds, compared=compared)))
-        told = [form(result, Choice(across=across)) for form in (text, markdown, latex)]
-        assert [("↓" in form or "downarrow" in form) for form in told] == [compared] * 3
+        forms = [form(result, Choice(across=across)) for form in (text, markdown, latex)]
+        assert [("↓" in form or "downarrow" in form) for form in forms] == [compared] * 3
         assert any(row[1].bold for row in result.cells) == compared
     assert side(replace(accuracy, compared=False)) == 1, "rows of different quantities may each have a better side"
 

@@ -52,7 +52,7 @@ def stand_ins(figures: list, suite: Any, records: Any, out: Path, *more: Any) ->
 
 
 def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper, "drawing", lambda *asked: nullcontext(stand_ins(*asked)))
+    monkeypatch.setattr(paper, "drawing", lambda *arguments: nullcontext(stand_ins(*arguments)))
     monkeypatch.setattr(paper, "compile_pdf", lambda source, say: source)
     suite, said = Suite(), list[str]()
     made = paper.write(suite, Records(ROOT / "results"), tmp_path, said.append)
@@ -73,7 +73,7 @@ def test_the_paper_of_all_records_fits_its_pages(tmp_path: Path, monkeypatch: py
 def test_a_note_stands_once_in_the_paper(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paper, "drawing", lambda *asked: nullcontext([]))
+    monkeypatch.setattr(paper, "drawing", lambda *arguments: nullcontext([]))
     monkeypatch.setattr(paper, "compile_pdf", lambda source, say: source)
     results = write("MAP", "boston", {("", "rmse"): [1.0, 2.0]})
     two = [

@@ -28,15 +28,16 @@ def test_every_mark_is_written(tmp_path: Path) -> None:
     save(figure, [tmp_path / "a.csv", tmp_path / "a.svg"])
     with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    told = {(row["panel"], row["kind"], row["label"], row["x"], row["y"], row["value"]) for row in rows}
+    written = {(row["panel"], row["kind"], row["label"], row["x"], row["y"], row["value"]) for row in rows}
     assert {row["title"] for row in rows} == {"a, b", ""} and {row["panel"] for row in rows} == {"1", "2"}
-    assert {("1", "line", "line", "0", "2", ""), ("1", "line", "line", "1", "nan", "")} <= told
-    assert {("1", "step", "steps", "0.5", "3", ""), ("1", "step", "steps", "1.5", "4", "")} <= told
-    assert ("1", "bar", "", "1", "6", "") in told and ("2", "point", "cloud", "7", "8", "") in told
+    assert {("1", "line", "line", "0", "2", ""), ("1", "line", "line", "1", "nan", "")} <= written
+    assert {("1", "step", "steps", "0.5", "3", ""), ("1", "step", "steps", "1.5", "4", "")} <= written
+    assert ("1", "bar", "", "1", "6", "") in written and ("2", "point", "cloud", "7", "8", "") in written
     assert {row["y"] for row in rows if row["kind"] == "outline" and row["label"] == "band"} == {"0", "5"}
-    assert {("1", "line", "a row", "8", "9", "")} | {("1", "outline", "a row", "8", y, "") for y in ("8", "10")} <= told
-    assert {("1", "line", "MAP, published", "3", "4", ""), ("1", "outline", "MAP", "3", "7", "")} <= told
-    assert {("2", "image", "", "1", "0", "2"), ("2", "image", "", "1", "1", "0.12")} <= told
+    assert ("1", "line", "a row", "8", "9", "") in written
+    assert {("1", "outline", "a row", "8", y, "") for y in ("8", "10")} <= written
+    assert {("1", "line", "MAP, published", "3", "4", ""), ("1", "outline", "MAP", "3", "7", "")} <= written
+    assert {("2", "image", "", "1", "0", "2"), ("2", "image", "", "1", "1", "0.12")} <= written
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
 

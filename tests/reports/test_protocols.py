@@ -126,18 +126,18 @@ def test_placeholders_that_nothing_fills_are_named_with_their_line(
 
 
 def test_placeholders_hold_what_runs_of_protocol_paper_resolve_to() -> None:
-    def told(ours: str, *rows: str) -> str:
+    def filled(ours: str, *rows: str) -> str:
         return fill(line(ours, rows=rows), SUITE)
 
-    assert told("{parts.training.epochs} epochs of {{all}}") == "1,500 epochs of {all}"
-    assert told("{parts.family.size}") == "3", "rows without a value are passed over where no row is named"
-    assert told("{parts.training.optimiser.lr}", "many") == "0.1"
-    assert told("{parts.training.optimiser.lr}", "one") == "0.1 (boston); 0.2 (energy)"
-    assert told("{parts.training.optimiser.lr}") == (
+    assert filled("{parts.training.epochs} epochs of {{all}}") == "1,500 epochs of {all}"
+    assert filled("{parts.family.size}") == "3", "rows without a value are passed over where no row is named"
+    assert filled("{parts.training.optimiser.lr}", "many") == "0.1"
+    assert filled("{parts.training.optimiser.lr}", "one") == "0.1 (boston); 0.2 (energy)"
+    assert filled("{parts.training.optimiser.lr}") == (
         "0.1 (one on boston, many on boston, many on energy); 0.2 (one on energy)"
     )
-    assert told("{runs} runs, seeds {seed}; split {dataset.split}") == "4 runs, seeds 0 to 3; split 0"
-    assert told("{parts.divergence}", "many") == "none" and told("{parts.network.hidden}") == "5"
+    assert filled("{runs} runs, seeds {seed}; split {dataset.split}") == "4 runs, seeds 0 to 3; split 0"
+    assert filled("{parts.divergence}", "many") == "none" and filled("{parts.network.hidden}") == "5"
 
 
 def test_a_hyper_parameter_that_stands_only_where_it_differs_has_its_default() -> None:
@@ -204,23 +204,23 @@ def test_the_site_shows_settings_on_the_page_of_their_table(tmp_path: Path, monk
 
 def test_rotated_mnist_has_its_own_normalisation() -> None:
     pixels = SCHEMES["mnist"]["rudner2022"].pixels
-    (told,) = (each for each in of_table("rudner2022-figure-2", Suite(), load()) if "normalisation" in each.setting)
-    assert pixels is not None and f"mean {pixels.mean[0]}, deviation {pixels.std[0]}" in told.ours
+    (setting,) = (each for each in of_table("rudner2022-figure-2", Suite(), load()) if "normalisation" in each.setting)
+    assert pixels is not None and f"mean {pixels.mean[0]}, deviation {pixels.std[0]}" in setting.ours
 
 
 @pytest.mark.parametrize("paper", ["dirichlet2022", "cinquin2024"])
 def test_draws_of_the_two_moons_stand_beside_the_papers(paper: str) -> None:
     lines = [line for line in of_table("toys", Suite(), load()) if line.about == paper]
-    (told,) = (line for line in lines if line.setting == "two moons: draws in prediction")
-    assert fill(told, Suite()) == "200" and told.paper.startswith(("M = 10 ", "100 "))
+    (setting,) = (line for line in lines if line.setting == "two moons: draws in prediction")
+    assert fill(setting, Suite()) == "200" and setting.paper.startswith(("M = 10 ", "100 "))
 
 
 def test_the_number_of_chains_is_said_to_be_the_codes_and_not_the_papers() -> None:
-    (told,) = (each for each in of_table("pequignot2020-1", Suite(), load()) if each.setting == "chains of HMC")
-    assert "one chain" in told.code and "one chain" not in told.paper
+    (setting,) = (each for each in of_table("pequignot2020-1", Suite(), load()) if each.setting == "chains of HMC")
+    assert "one chain" in setting.code and "one chain" not in setting.paper
 
 
-def told_of(table: str, row: str) -> dict[str, str]:
+def settings_of(table: str, row: str) -> dict[str, str]:
     lines = of_table(table, Suite(), load())
     return {line.setting: fill(line, Suite(), (table,)) for line in lines if not line.rows or row in line.rows}
 
@@ -229,29 +229,29 @@ def test_what_the_score_of_fvi_has_apart_from_the_later_code_is_told() -> None:
     for table in ("cinquin2024-2", "cinquin2024-7", "cinquin2024-8"):
         notes = " ".join(" ".join((note.text, *note.more)) for note in Suite().table(table).notes_on("paper"))
         assert "up to 99 %" in notes and "that code: all" in notes, table
-    assert "share of 0.99" in told_of("cinquin2024-7", "FVI")["divergence"]
+    assert "share of 0.99" in settings_of("cinquin2024-7", "FVI")["divergence"]
 
 
 @pytest.mark.parametrize("method", ["GFSVI", "FVI", "TFSVI"])
 def test_a_method_has_its_settings_told_for_every_kind_of_points(method: str) -> None:
     rows = [f"{method} ({kind})" for kind in ("random", "random pixel", "KMNIST")]
-    told = [
-        {each for each in told_of("cinquin2024-8", row) if "points" not in each} - {"KMNIST images"} for row in rows
+    settings = [
+        {each for each in settings_of("cinquin2024-8", row) if "points" not in each} - {"KMNIST images"} for row in rows
     ]
-    assert told[0] == told[1] == told[2]
+    assert settings[0] == settings[1] == settings[2]
 
 
 @pytest.mark.parametrize("table", ["cinquin2024-1", "cinquin2024-2", "cinquin2024-3", "cinquin2024-7", "cinquin2024-8"])
 def test_start_and_jitter_of_a_posterior_over_weights_are_told(table: str) -> None:
     for row in Suite().table(table).rows:
-        told = " ".join(told_of(table, row.label).values())
+        text = " ".join(settings_of(table, row.label).values())
         method = row.label.partition(" ")[0]
         if method in ("GFSVI", "TFSVI", "MFVI", "FVI"):
-            assert "log-variance" in told, f"{table}, {row.label}: where its log-variances start"
-        assert method != "TFSVI" or "1e-6 on both diagonals" in told, f"{table}, {row.label}: its jitter"
+            assert "log-variance" in text, f"{table}, {row.label}: where its log-variances start"
+        assert method != "TFSVI" or "1e-6 on both diagonals" in text, f"{table}, {row.label}: its jitter"
 
 
 @pytest.mark.parametrize("row", ["Rank1", "Rank1 fVI"])
 def test_how_often_factors_are_drawn_is_told(row: str) -> None:
-    told = told_of("dirichlet2022-11", row)
-    assert told["draws of the factors in training"] == "one for each member and batch"
+    settings = settings_of("dirichlet2022-11", row)
+    assert settings["draws of the factors in training"] == "one for each member and batch"

@@ -82,17 +82,17 @@ def test_figures_that_are_there_need_no_curves(write: Callable[..., Path], reads
 
 
 def test_runs_of_a_row_are_asked_for_once_for_all_columns_of_a_data_set(results: Path) -> None:
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
 
     class Counting(FakeTable):
         def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
-            asked.append((row.label, dataset))
+            requests.append((row.label, dataset))
             return super().row_runs(row, dataset, protocol, seeds)
 
     columns = (*COLUMNS, Column(Cell("yacht", "", "rmse"), "yacht"))
     table = Counting("t", "", ROWS, columns, recipe=lambda *_: None, protocols=("paper",))
     aggregate(table, "paper", Records(results))
-    assert sorted(asked) == sorted((row.label, dataset) for row in ROWS for dataset in ("boston", "yacht"))
+    assert sorted(requests) == sorted((row.label, dataset) for row in ROWS for dataset in ("boston", "yacht"))
 
 
 def rows_held() -> int:

@@ -87,11 +87,11 @@ def test_columns_say_what_they_are_of() -> None:
 
 def test_the_caption_counts_under_the_other_reading_of_published_errors(results: Path) -> None:
     plain, unclear = (aggregate(table, "paper", Records(results)) for table in (uci(), replace(uci(), deviations=True)))
-    told = [" ".join(markdown(result).split()) for result in (unclear, plain)]
-    said = re.search(r"Were the published errors standard deviations over runs: (\d+) reproduced", told[0])
-    counted = re.search(r"(\d+) reproduced,", told[1])
+    texts = [" ".join(markdown(result).split()) for result in (unclear, plain)]
+    said = re.search(r"Were the published errors standard deviations over runs: (\d+) reproduced", texts[0])
+    counted = re.search(r"(\d+) reproduced,", texts[1])
     assert said and counted and int(said[1]) <= int(counted[1]) + 2
-    assert "standard deviations over runs" not in told[1]
+    assert "standard deviations over runs" not in texts[1]
     cells = [[replace(cell, splits_missing=1) for cell in row] for row in unclear.cells]
     assert "standard deviations over runs" not in markdown(replace(unclear, cells=cells)), "these have no verdict"
 
@@ -139,10 +139,10 @@ def test_quoted_numbers_are_marked_and_the_caption_says_whose_they_are(results: 
     assert "†: quoted by the paper from another one." in text(aggregate(table, "paper", Records(results)))
     for form, mark in zip((markdown, latex), ("†", r"$^\dagger$")):
         said = form(aggregate(table, "paper", Records(results)))
-        told = words_of(said)
-        assert "2.378 ± 0.03†" in (told if form is not latex else [c for row in cells_of(said) for c in row])
-        assert f"{mark} FBNN: quoted from Sun et al. (2019): the paper says so." in told
-        assert told.count(mark) == 10 + 1
+        content = words_of(said)
+        assert "2.378 ± 0.03†" in (content if form is not latex else [c for row in cells_of(said) for c in row])
+        assert f"{mark} FBNN: quoted from Sun et al. (2019): the paper says so." in content
+        assert content.count(mark) == 10 + 1
 
 
 def test_every_cell_stands_beside_the_published_one(results: Path) -> None:

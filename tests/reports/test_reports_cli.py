@@ -62,8 +62,9 @@ def test_without_a_protocol_a_table_is_shown_under_one_that_has_records(run, wri
     for path in results.rglob("*.json"):
         if json.loads(path.read_text())["config"]["protocol"] == "paper":
             path.unlink()
-    told = run("table", "pequignot2020-5")[1]
-    assert told.startswith("no run is recorded at protocol paper yet; this is protocol short:\n") and "5.000" in told
+    output = run("table", "pequignot2020-5")[1]
+    assert output.startswith("no run is recorded at protocol paper yet; this is protocol short:\n")
+    assert "5.000" in output
     assert "pequignot2020-5: 1 of 1 cells, protocol short; " in run("tables")[1]
     assert "5.000" not in run("table", "pequignot2020-5", "--protocol", "paper")[1]
     assert "the most faithful one with records" in " ".join(run("table", "pequignot2020-5", "--help")[1].split())
@@ -72,21 +73,21 @@ def test_without_a_protocol_a_table_is_shown_under_one_that_has_records(run, wri
 def test_runs_on_a_users_own_files_are_shown_where_there_are_no_others(run, write, tmp_path: Path) -> None:
     results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.5, 4.0]})
     first = on_own_files(results, "boston/train", more=1.0)
-    told = "since none is recorded on those at hand: boston/train aaaaaaaaaaaaaaaa (3 runs)."
+    note = "since none is recorded on those at hand: boston/train aaaaaaaaaaaaaaaa (3 runs)."
     own = run("table", "pequignot2020-5")[1]
-    assert "3.50 ± 0.29" in own and told not in " ".join(own.split())
+    assert "3.50 ± 0.29" in own and note not in " ".join(own.split())
     for path in first:
         path.unlink()
     for protocol in ([], ["--protocol", "paper"]):
         output = run("table", "pequignot2020-5", *protocol)[1]
-        assert "4.50 ± 0.29" in output and told in " ".join(output.split())
+        assert "4.50 ± 0.29" in output and note in " ".join(output.split())
     assert "4.50" not in run("table", "pequignot2020-5", "--protocol", "short")[1]
 
 
 def test_more_seeds_than_there_are_is_said_first(run) -> None:
-    told = "--seeds 9: table pequignot2020-5 has 3 replicates at protocol paper, all 3 are used\n"
-    assert run("table", "pequignot2020-5", "--seeds", "9")[1] == told + run("table", "pequignot2020-5")[1]
-    assert run("tables", "--seeds", "9")[1] == told + run("tables")[1]
+    note = "--seeds 9: table pequignot2020-5 has 3 replicates at protocol paper, all 3 are used\n"
+    assert run("table", "pequignot2020-5", "--seeds", "9")[1] == note + run("table", "pequignot2020-5")[1]
+    assert run("tables", "--seeds", "9")[1] == note + run("tables")[1]
 
 
 def test_tables_writes_every_table(run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def paired(first: Runs, second: Runs, overlap: float = 0.0) -> tuple[float, floa
     return found.gap, found.p
 
 
-def told(column: list[Runs], direction: int) -> list[bool | None]:
+def verdicts(column: list[Runs], direction: int) -> list[bool | None]:
     return worse(len(column), pairwise(column, direction), direction)
 
 
@@ -74,25 +74,25 @@ def test_holm_by_hand() -> None:
 def test_the_best_and_its_equals_are_bold() -> None:
     others = [value + 1 + 0.01 * i for i, value in enumerate(A)]
     column = [runs(A), runs([3.2, 2.8, 3.3, 3.15]), runs(others), {}]
-    assert told(column, -1) == [False, False, True, None]
-    assert bold(told(column, -1)) == [True, True, False, False]
-    assert bold(told(column, 1)) == [False, False, True, False]
+    assert verdicts(column, -1) == [False, False, True, None]
+    assert bold(verdicts(column, -1)) == [True, True, False, False]
+    assert bold(verdicts(column, 1)) == [False, False, True, False]
 
 
 def test_rows_that_are_not_told_apart_are_tested_and_not_bold() -> None:
     column = [runs(A), runs([3.2, 2.8, 3.3, 3.15]), {}]
-    assert told(column, -1) == [False, None, None], "the one behind could be any"
-    assert bold(told(column, -1)) == [False, False, False]
+    assert verdicts(column, -1) == [False, None, None], "the one behind could be any"
+    assert bold(verdicts(column, -1)) == [False, False, False]
 
 
 def test_a_row_whose_test_could_have_missed_half_of_the_range_is_not_marked() -> None:
     """Four runs that are alike can tell a row from the worst; two runs that scatter cannot."""
     best, worst = runs([1.0, 1.01, 0.99, 1.0]), runs([2.0, 2.01, 1.98, 2.02])
     near, few = runs([1.005, 1.0, 1.01, 0.99]), runs([1.9, 1.96])
-    assert told([best, near, worst], -1) == [False, False, True]
-    assert told([best, near, few, worst], -1) == [False, False, None, True]
-    assert bold(told([best, near, few, worst], -1)) == [True, True, False, False]
-    assert told([few, worst], 1) == [None, False], "the best by its mean stays"
+    assert verdicts([best, near, worst], -1) == [False, False, True]
+    assert verdicts([best, near, few, worst], -1) == [False, False, None, True]
+    assert bold(verdicts([best, near, few, worst], -1)) == [True, True, False, False]
+    assert verdicts([few, worst], 1) == [None, False], "the best by its mean stays"
 
 
 def test_the_largest_missed_difference_by_hand() -> None:
@@ -106,25 +106,25 @@ def test_the_largest_missed_difference_by_hand() -> None:
 def test_means_over_other_splits_do_not_count() -> None:
     """The second row is better wherever both were run; only its harder splits make its mean the worse."""
     first, second = runs([3.0, 3.1, 3.2]), runs([2.0, 2.1, 2.21, 9.0, 9.0, 9.0])
-    assert bold(told([first, second], -1)) == [False, True]
+    assert bold(verdicts([first, second], -1)) == [False, True]
 
 
 def test_nothing_to_compare_is_not_tested() -> None:
-    assert told([runs(A), {}], -1) == [None, None]
-    assert told([runs(A), runs(B)], 0) == [None, None]
-    assert told([runs(A), runs(B, first=9)], -1) == [None, None]
+    assert verdicts([runs(A), {}], -1) == [None, None]
+    assert verdicts([runs(A), runs(B)], 0) == [None, None]
+    assert verdicts([runs(A), runs(B, first=9)], -1) == [None, None]
     assert bold([None, None]) == [False, False]
 
 
 def test_a_row_with_an_infinite_value_is_not_tested_and_not_marked() -> None:
     column = [runs([*A[:3], math.inf]), runs(A), runs([value + 1 + 0.01 * i for i, value in enumerate(A)])]
-    assert told(column, -1) == [None, False, True] and bold(told(column, -1)) == [False, True, False]
+    assert verdicts(column, -1) == [None, False, True] and bold(verdicts(column, -1)) == [False, True, False]
 
 
 def test_single_runs_are_not_tested_and_not_marked() -> None:
-    assert told([runs([1.0]), runs([2.0])], -1) == [None, None]
-    assert told([runs([1.0]), runs(A), runs(B)], -1) == [None, False, False]
-    assert told([runs([1.0]), runs([2.0], first=1)], -1) == [None, None]
+    assert verdicts([runs([1.0]), runs([2.0])], -1) == [None, None]
+    assert verdicts([runs([1.0]), runs(A), runs(B)], -1) == [None, False, False]
+    assert verdicts([runs([1.0]), runs([2.0], first=1)], -1) == [None, None]
     assert bold([None, False, True]) == [False, True, False]
 
 
@@ -135,13 +135,13 @@ def test_the_level_holds_for_equal_rows(rows: int) -> None:
     out = 0
     for _ in range(columns):
         splits = rng.normal(size=5)
-        out += any(told([runs(list(splits + rng.normal(size=5))) for _ in range(rows)], 1))
+        out += any(verdicts([runs(list(splits + rng.normal(size=5))) for _ in range(rows)], 1))
     assert out <= stats.binom.ppf(0.999, columns, ALPHA)
 
 
 def test_the_level_holds_for_accuracies_that_often_differ_by_the_same_steps() -> None:
     rng, columns = np.random.default_rng(0), 300
     out = sum(
-        any(told([runs(list(np.round(rng.normal(0.9, 0.003, 2), 3))) for _ in range(6)], 1)) for _ in range(columns)
+        any(verdicts([runs(list(np.round(rng.normal(0.9, 0.003, 2), 3))) for _ in range(6)], 1)) for _ in range(columns)
     )
     assert out <= stats.binom.ppf(0.999, columns, ALPHA)

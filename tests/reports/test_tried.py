@@ -191,7 +191,7 @@ def test_the_command_writes_the_page(
 
 
 @pytest.mark.parametrize(
-    ("table", "protocol", "row", "column", "told"),
+    ("table", "protocol", "row", "column", "words"),
     [
         ("rudner2022-1-dropout", "short", "MC Dropout, rate .25", "ECE", "rises to {:.3f} and"),
         ("rudner2022-1-dropout", "short", "MC Dropout, rate .5", "ECE", "and {:.3f} (0.007 to 0.010 with 0.1;"),
@@ -201,10 +201,10 @@ def test_the_command_writes_the_page(
         ("cinquin2024-1-jitter", "paper", "TFSVI, last layer", "energy", "Energy: log-likelihood from {:.2f} to"),
     ],
 )
-def test_numbers_of_committed_records_are_theirs(table: str, protocol: str, row: str, column: str, told: str) -> None:
+def test_numbers_of_committed_records_are_theirs(table: str, protocol: str, row: str, column: str, words: str) -> None:
     cells = aggregate(Suite().table(table), protocol, Records(ROOT / "results")).flat
     (mean,) = (cell.mean for cell in cells if (cell.row.label, cell.column.label) == (row, column))
-    assert any(told.format(mean) in each.moved for each in load()), told.format(mean)
+    assert any(words.format(mean) in each.moved for each in load()), words.format(mean)
 
 
 def test_the_site_shows_them_on_the_page_of_their_table(tmp_path: Path) -> None:

@@ -29,15 +29,15 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = {name: value or "" for name, value in attrs}
-        self.links += [told[name] for name in ("href", "src", "data-details") if name in told]
-        self.names |= {told["id"]} if "id" in told else set()
+        attributes = {name: value or "" for name, value in attrs}
+        self.links += [attributes[name] for name in ("href", "src", "data-details") if name in attributes]
+        self.names |= {attributes["id"]} if "id" in attributes else set()
         self.scripts += tag == "script"
         self.images += tag == "img"
-        if "sheet" in told.get("class", "").split():
-            self._sheet = told["data-protocol"]
-        if "data-cell" in told:
-            i, j = map(int, told["data-cell"].split("/"))
+        if "sheet" in attributes.get("class", "").split():
+            self._sheet = attributes["data-protocol"]
+        if "data-cell" in attributes:
+            i, j = map(int, attributes["data-cell"].split("/"))
             self._cell = self.cells[self._sheet, i, j] = {"value": ""}
             self._line, self._open = "value", ["value"]
         if self._cell is not None and tag in LINES:

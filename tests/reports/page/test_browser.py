@@ -132,9 +132,9 @@ def test_every_page_opens_quietly_and_fits_a_telephone(browser: Browser) -> None
         assert browser.run(NAMELESS) == [], page
         assert browser.run("return document.title + document.querySelector('h1').innerText").strip()
     assert browser.faults() == []
-    asked = browser.requests()
-    assert len(asked) > 20
-    assert [url for url in asked if not url.startswith(("file://", "data:", "blob:", "about:"))] == []
+    addresses = browser.requests()
+    assert len(addresses) > 20
+    assert [url for url in addresses if not url.startswith(("file://", "data:", "blob:", "about:"))] == []
 
 
 def test_sorting_puts_cells_without_a_value_last(table: Browser) -> None:
@@ -205,8 +205,8 @@ def test_quality_is_drawn_against_cost(browser: Browser) -> None:
     browser.open("methods/ensemble.html")
     browser.run("document.querySelector('.costs').scrollIntoView()")
     browser.until("return document.querySelector('.costs .plot').childElementCount > 1")
-    told = browser.run("return document.querySelector('.costs .plot').ariaLabel")
-    assert "Ensemble 2.100 ± 0.058 in 100 seconds" in told
+    label = browser.run("return document.querySelector('.costs .plot').ariaLabel")
+    assert "Ensemble 2.100 ± 0.058 in 100 seconds" in label
     assert "Better and cheaper is lower left" in browser.all(".costs")[0].text
     marks = browser.run(MARKS)
     assert len(marks) == len(set(marks)) == 3 and all(mark.startswith("data:image/svg+xml") for mark in marks)
@@ -282,19 +282,19 @@ def test_the_search_is_used_by_keyboard(browser: Browser) -> None:
     browser.open("methods/ensemble.html")
     browser.driver.find_element(By.TAG_NAME, "body").send_keys("/")
     browser.until("return document.querySelector('dialog.search [role=status]').innerText.startsWith('Words')")
-    asked = browser.driver.switch_to.active_element
-    asked.send_keys("BOSTON data")
+    field = browser.driver.switch_to.active_element
+    field.send_keys("BOSTON data")
     assert [each.text.split("\n")[:2] for each in browser.all("#hits a")] == [["data set", "boston"]]
-    asked.send_keys(Keys.CONTROL, "a")
-    asked.send_keys("dropout")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("dropout")
     titles = [each.find_element(By.CLASS_NAME, "title").text for each in browser.all("#hits a")]
     assert titles[0] == "MC Dropout" and "pequignot2020-5" in titles
     chosen = "return document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).innerText"
-    asked.send_keys(Keys.ARROW_DOWN)
+    field.send_keys(Keys.ARROW_DOWN)
     assert titles[1] in browser.run(chosen)
-    asked.send_keys(Keys.ARROW_UP, Keys.ARROW_UP)
+    field.send_keys(Keys.ARROW_UP, Keys.ARROW_UP)
     assert titles[-1] in browser.run(chosen), "from the first to the last"
-    asked.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+    field.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
     browser.until(
         "return document.readyState === 'complete' && document.querySelector('h1')?.innerText === 'MC Dropout'"
     )
@@ -304,13 +304,13 @@ def test_the_search_is_used_by_keyboard(browser: Browser) -> None:
 def test_the_search_closes_and_names_in_it_stay_text(browser: Browser) -> None:
     browser.open("index.html")
     browser.all("#find")[0].click()
-    asked = browser.driver.switch_to.active_element
+    field = browser.driver.switch_to.active_element
     browser.until("return document.querySelector('dialog.search [role=status]').innerText.startsWith('Words')")
-    asked.send_keys("<script>")
+    field.send_keys("<script>")
     assert HOSTILE in browser.all("#hits")[0].text and browser.run("return window.broken") is None
-    asked.send_keys("nothing that is there")
+    field.send_keys("nothing that is there")
     assert "Nothing found" in browser.all("dialog.search")[0].text
-    asked.send_keys(Keys.ESCAPE)
+    field.send_keys(Keys.ESCAPE)
     browser.until("return !document.querySelector('dialog.search').open")
 
 

@@ -48,8 +48,8 @@ def test_the_ticks_of_every_claim_are_those_that_its_verdicts_count() -> None:
     several = 0
     for finding in (one for each in of_book(book).values() for one in each):
         counts = [finding.ours[way] for way in (FOR, AGAINST, OPEN)]
-        told = f"{counts[0]} the claimed way, {counts[1]} the other way, {counts[2]} open"
+        counted = f"{counts[0]} the claimed way, {counts[1]} the other way, {counts[2]} open"
         _, ours = rugs(finding)
-        assert (told in ours) if finding.counted else not ours, finding.claim.id
+        assert (counted in ours) if finding.counted else not ours, finding.claim.id
         several += bool(finding.counted)
     assert several

@@ -143,8 +143,8 @@ def test_columns_of_which_nothing_is_planned_or_published_are_left_out(tmp_path:
     assert heads == [(rmse, "concrete"), (rmse, "energy"), *((density, name) for name in DATASETS)]
     assert first.count("<td data-order") == len(some.rows) * len(heads)
     assert page.cells["paper", 1, 1]["value"] == "3.100 ± 0.058", "cells keep their places, which details know"
-    told = details(tmp_path / "site/data/pequignot2020-5-paper.js")["cells"]
-    assert not any(row[0] for row in told) and told[1][1]["value"] == "3.100 ± 0.058"
+    cells = details(tmp_path / "site/data/pequignot2020-5-paper.js")["cells"]
+    assert not any(row[0] for row in cells) and cells[1][1]["value"] == "3.100 ± 0.058"
 
 
 def test_times_that_rank_nothing_have_no_better_side_and_no_front(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_times_that_rank_nothing_have_no_better_side_and_no_front(tmp_path: Path
         seconds = Column(Cell("boston", "", "training_seconds"), "seconds", compared=compared)
         book = Book(SmallSuite(replace(table(), columns=(*table().columns, seconds))), known)
         sheet = book.sheets["pequignot2020-5"][0]
-        told = of_sheet(sheet, book, {})
-        assert told["ranked"] == compared and told["columns"][-1]["better"] == sheet.columns[-1].better == -compared
+        data = of_sheet(sheet, book, {})
+        assert data["ranked"] == compared and data["columns"][-1]["better"] == sheet.columns[-1].better == -compared
 
 
 def test_a_cell_tells_its_runs_and_how_to_make_them(small: Path) -> None:
@@ -184,7 +184,7 @@ def test_numbers_are_those_of_every_other_form(made, tmp_path: Path) -> None:
     write(One(), records, tmp_path / "site", figures=False)
     whole = aggregate(result.table, "paper", records)
     shown = Page(tmp_path / "site" / table_page(result.table.name)).cells
-    told = details(next((tmp_path / "site" / "data").glob("*-paper.js")))["cells"]
+    cells = details(next((tmp_path / "site" / "data").glob("*-paper.js")))["cells"]
     lines: dict[tuple[str, str], list[str]] = {}
     label, labels = "", [row.label for row in result.table.rows]
     kinds = ["*published*", "*difference*"]
@@ -204,7 +204,7 @@ def test_numbers_are_those_of_every_other_form(made, tmp_path: Path) -> None:
                 expected = line[j] if len(line) == len(result.table.columns) else None
                 assert expected in (None, text.removeprefix("published ")), (label, j, kind)
                 compared += expected is not None
-            assert (told[i][j]["mean"], told[i][j]["n"]) == (
+            assert (cells[i][j]["mean"], cells[i][j]["n"]) == (
                 float(f"{cell.mean:.{DIGITS}g}") if cell.values else None, cell.n
             )  # fmt: skip
     assert compared > 30
@@ -231,16 +231,16 @@ def test_a_cell_whose_verdict_is_uninformative_tells_how_many_runs_would_tell() 
     book = Book(Suite(), Records(Path(__file__).parents[3] / "results"))
     (sheet, *_) = book.sheets["pequignot2020-5"]
     shown = [_cell(sheet, book, i, j) for i, row in enumerate(sheet.result.cells) for j, _ in enumerate(row)]
-    told = [cell for cell in shown if cell and cell["status"] == "uninformative"]
-    assert len(told) > 5 and all("needed" in cell for cell in told) and any(cell["needed"] > 1 for cell in told)
+    cells = [cell for cell in shown if cell and cell["status"] == "uninformative"]
+    assert len(cells) > 5 and all("needed" in cell for cell in cells) and any(cell["needed"] > 1 for cell in cells)
     assert not any("needed" in cell for cell in shown if cell and cell["status"] != "uninformative")
     assert "runs would make" in markdown(sheet.result) and "runs would make" in latex(sheet.result)
 
 
 def test_a_site_that_grows_too_large_names_its_largest_files(tmp_path, monkeypatch, capsys) -> None:
     assert Site(tmp_path, 1, {"index.html": 11_000_000}, ()).warning == ""
-    told = Site(tmp_path, 1, {"small": 1, "index.html": 9_000_000, "figures/a.svg": 12_000_000}, ()).warning
-    assert "larger than 20 MB" in told and "figures/a.svg (12.0 MB), index.html (9.0 MB), small" in told
+    warning = Site(tmp_path, 1, {"small": 1, "index.html": 9_000_000, "figures/a.svg": 12_000_000}, ()).warning
+    assert "larger than 20 MB" in warning and "figures/a.svg (12.0 MB), index.html (9.0 MB), small" in warning
     monkeypatch.setattr("reports.page.site.MOST", 1000)
     where = ["--results", str(records(tmp_path).root), "--state", str(tmp_path), "--out", str(tmp_path / "site")]
     with pytest.raises(SystemExit) as end:
