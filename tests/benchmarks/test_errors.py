@@ -21,9 +21,9 @@ def test_a_misspelt_variable_is_named_and_the_command_goes_on(monkeypatch, capsy
     monkeypatch.setenv("FVI_PLUGIN", "mine.py")
     with as_messages():
         print("goes on")
-    told = "note: FVI_PLUGIN is set, and nothing reads it; did you mean 'FVI_PLUGINS'"
+    note = "note: FVI_PLUGIN is set, and nothing reads it; did you mean 'FVI_PLUGINS'"
     out, error = capsys.readouterr()
-    assert out == "goes on\n" and error.startswith(told) and error.count("note:") == 1
+    assert out == "goes on\n" and error.startswith(note) and error.count("note:") == 1
 
 
 def test_every_variable_that_is_read_is_known_and_documented() -> None:
@@ -42,5 +42,5 @@ def test_an_invalid_setting_is_refused_before_anything_is_trained(variable, monk
     folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["run", "fake", "--executor", "inprocess", *folders])
-    told = capsys.readouterr()
-    assert end.value.code == 2 and f"error: {variable} is 'x', expected" in told.err and "failed" not in told.out
+    printed = capsys.readouterr()
+    assert end.value.code == 2 and f"error: {variable} is 'x', expected" in printed.err and "failed" not in printed.out

@@ -167,21 +167,21 @@ def test_a_reader_finds_the_old_file_or_the_new_one(tmp_path):
 def test_what_is_around_the_renaming_may_forbid_it(tmp_path, events):
     @contextlib.contextmanager
     def watched(allowed: bool):
-        events.append(("asked", 0))
+        events.append(("permission", 0))
         if not allowed:
             raise PermissionError("somebody else has made it")
         yield
         events.append(("made", 0))
 
     files.write(tmp_path / "file", "old", watched(True))
-    assert [kind for kind, _ in events] == ["file", "asked", "rename", "made", "folder"]
+    assert [kind for kind, _ in events] == ["file", "permission", "rename", "made", "folder"]
     with pytest.raises(PermissionError, match="somebody else"):
         files.write(tmp_path / "file", "new", watched(False))
     assert (tmp_path / "file").read_text() == "old" and files.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize(("number", "told"), [(errno.EINVAL, False), (errno.EIO, True)])
-def test_a_folder_that_cannot_be_synced_is_told_unless_none_can_be(tmp_path, monkeypatch, number, told):
+@pytest.mark.parametrize(("number", "raised"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_folder_that_cannot_be_synced_is_told_unless_none_can_be(tmp_path, monkeypatch, number, raised):
     sync = os.fsync
 
     def fsync(handle):
@@ -190,7 +190,7 @@ def test_a_folder_that_cannot_be_synced_is_told_unless_none_can_be(tmp_path, mon
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(OSError, match="Input/output") if told else contextlib.nullcontext():
+    with pytest.raises(OSError, match="Input/output") if raised else contextlib.nullcontext():
         files.write(tmp_path / "file", "text")
 
 
@@ -238,8 +238,8 @@ def test_waiting_for_a_lock_says_for_whom_and_ends(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(files, "NOTICE", 0.02)
     with files.locked(tmp_path), files.locked(tmp_path, patience=0.05) as mine:
         assert not mine
-    told = capsys.readouterr().err
-    assert f"waiting for process {os.getpid()} of " in told and f"which has locked {tmp_path}" in told
+    errors = capsys.readouterr().err
+    assert f"waiting for process {os.getpid()} of " in errors and f"which has locked {tmp_path}" in errors
     assert files.holder(tmp_path) == "", "nobody has it now"
     with files.locked(tmp_path), files.locked(tmp_path, patience=0):
         assert capsys.readouterr().err == "", "who does not wait says nothing"

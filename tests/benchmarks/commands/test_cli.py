@@ -36,8 +36,8 @@ def say(tmp_path, capsys):
         where = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
         with pytest.raises(SystemExit) as end:
             build(fakes.SUITE)([*words, *where])
-        told = capsys.readouterr()
-        return end.value.code or 0, told.out + told.err
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out + printed.err
 
     return run
 
@@ -46,13 +46,13 @@ def say(tmp_path, capsys):
 def test_a_misspelt_folder_of_records_is_not_an_empty_one(command, say, tmp_path):
     (tmp_path / "all.csv").write_text("kept")
     words = [word.format(tmp_path) for word in command]
-    status, told = say(*words, "--results", str(tmp_path / "reslts"), folders=False)
-    assert (status, told) == (2, f"error: --results: there is no folder {tmp_path / 'reslts'}\n")
+    status, output = say(*words, "--results", str(tmp_path / "reslts"), folders=False)
+    assert (status, output) == (2, f"error: --results: there is no folder {tmp_path / 'reslts'}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["all.csv"] and (tmp_path / "all.csv").read_text() == "kept"
 
 
 def test_help_teaches(say):
-    status, told = say("--help", folders=False)
+    status, output = say("--help", folders=False)
     assert status == 0
     for word in (
         "tables",
@@ -65,8 +65,8 @@ def test_help_teaches(say):
         "First `plan TABLE`",
         "share the work",
     ):
-        assert word in told
-    status, told = say("run", "--help", folders=False)
+        assert word in output
+    status, output = say("run", "--help", folders=False)
     for option in (
         "--protocol",
         "--seeds",
@@ -77,7 +77,7 @@ def test_help_teaches(say):
         "--state",
         "--method",
     ):
-        assert option in told
+        assert option in output
 
 
 def test_lists(say):
@@ -87,33 +87,33 @@ def test_lists(say):
 
 def test_plan_and_dry_run_run_nothing(say, tmp_path):
     for words in (("plan", "fake"), ("run", "fake", "--dry-run")):
-        status, told = say(*words)
-        assert status == 0 and "5 runs: 5 missing" in told and "to train: 5 runs in 5 groups of runs" in told
+        status, output = say(*words)
+        assert status == 0 and "5 runs: 5 missing" in output and "to train: 5 runs in 5 groups of runs" in output
     assert list(tmp_path.iterdir()) == []
 
 
 def test_run_and_run_again(say, where):
     assert "5 runs: 5 made now" in say("run", "fake", "--executor", "inprocess")[1]
-    status, told = say("run", "fake", "fake-once", "--executor", "inprocess", "--seeds", "2")
-    assert status == 1 and "to continue:" in told
-    shown = re.search(r"failed 1: MemoryError \(\S*python -m benchmarks (show [0-9a-f-]+ (.*))\)", told)
+    status, output = say("run", "fake", "fake-once", "--executor", "inprocess", "--seeds", "2")
+    assert status == 1 and "to continue:" in output
+    shown = re.search(r"failed 1: MemoryError \(\S*python -m benchmarks (show [0-9a-f-]+ (.*))\)", output)
     assert shown and shown[2] == where, "the command finds the failure in the folders of this sweep"
     assert "reason: MemoryError" in say(*shlex.split(shown[1]), folders=False)[1]
-    status, told = say("run", "fake")
-    assert status == 0 and "nothing to do" in told and "5 already recorded" in told
+    status, output = say("run", "fake")
+    assert status == 0 and "nothing to do" in output and "5 already recorded" in output
 
 
 def test_a_stopped_sweep_says_what_is_kept_and_how_to_go_on(tmp_path):
     plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
-    told = inspection.summary_text(Summary(plan, interrupted=True), "make table-fake")
+    output = inspection.summary_text(Summary(plan, interrupted=True), "make table-fake")
     kept = f"stopped; finished runs are saved; others continue from what {tmp_path / 'state'} has of them"
-    assert told.splitlines()[1:] == [kept, "to continue: make table-fake"]
+    assert output.splitlines()[1:] == [kept, "to continue: make table-fake"]
 
 
 def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
-    status, told = say("measure", "fake")
-    assert status == 0 and told.startswith("5 runs: 5 not trained\n") and not (tmp_path / "state").exists()
-    assert "5 runs (" in told and "have neither predictions nor parameters" in told
+    status, output = say("measure", "fake")
+    assert status == 0 and output.startswith("5 runs: 5 not trained\n") and not (tmp_path / "state").exists()
+    assert "5 runs (" in output and "have neither predictions nor parameters" in output
     say("run", "fake", "--executor", "inprocess", "--seeds", "2")
     assert "5 runs: 2 without predictions and parameters, 3 not trained\n" in say("measure", "fake")[1]
 
@@ -124,8 +124,8 @@ def test_seeds_methods_and_data_sets_choose(say):
 
 @pytest.mark.parametrize("command", ["plan", "run", "status", "measure"])
 def test_more_seeds_than_there_are_is_said_first(say, command):
-    told = say(command, "fake", "--seeds", "99", *(("--executor", "inprocess") if command == "run" else ()))[1]
-    assert told.startswith("--seeds 99: table fake has 5 replicates at protocol smoke, all 5 are used\n")
+    output = say(command, "fake", "--seeds", "99", *(("--executor", "inprocess") if command == "run" else ()))[1]
+    assert output.startswith("--seeds 99: table fake has 5 replicates at protocol smoke, all 5 are used\n")
     assert "--seeds 5:" not in say(command, "fake", "--seeds", "5")[1]
 
 
@@ -148,15 +148,15 @@ def test_more_seeds_than_there_are_is_said_first(say, command):
     ],
 )
 def test_unknown_names_exit_with_2_and_leave_nothing(say, tmp_path, words, message):
-    status, told = say(*words)
-    assert status == 2 and message in told and "Traceback" not in told
+    status, output = say(*words)
+    assert status == 2 and message in output and "Traceback" not in output
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_exits_with_1(say, tmp_path):
     (tmp_path / "results").write_text("")
-    status, told = say("run", "fake", "--executor", "inprocess")
-    assert status == 1 and "results folder cannot be written" in told and "Traceback" not in told
+    status, output = say("run", "fake", "--executor", "inprocess")
+    assert status == 1 and "results folder cannot be written" in output and "Traceback" not in output
 
 
 def test_status_counts_and_names_what_is_wrong(say, tmp_path):
@@ -165,13 +165,13 @@ def test_status_counts_and_names_what_is_wrong(say, tmp_path):
     path.write_text("{")
     foreign = path.with_name("foreign.json")
     foreign.write_text("{}")
-    status, told = say("status")
-    lines = {line.split()[0]: line.split() for line in told.splitlines()}
+    status, output = say("status")
+    lines = {line.split()[0]: line.split() for line in output.splitlines()}
     assert status == 1
     assert lines["fake"] == ["fake", "smoke", "4", "0", "0", "0", "0", "1", "5"]
     assert lines["fake-raise"] == ["fake-raise", "smoke", "0", "0", "0", "5", "0", "0", "5"]
-    assert "failed 5: MAP, digits: RuntimeError: the loss exploded" in told
-    assert told.count(f"not counted: {path}") == 1 and told.count(f"not counted: {foreign}") == 1
+    assert "failed 5: MAP, digits: RuntimeError: the loss exploded" in output
+    assert output.count(f"not counted: {path}") == 1 and output.count(f"not counted: {foreign}") == 1
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_an_invalid_record_is_named_and_ends_with_1(say, tmp_path, words):
     path = fakes.store(tmp_path / "results").path(fakes.config(2))
     path.write_text("{")
     named = f"{path}: not a whole record"
-    status, told = say(*words)
-    assert status == 1 and told.count(named) == 1
+    status, output = say(*words)
+    assert status == 1 and output.count(named) == 1
     Failures(tmp_path / "state").write(fakes.config(2), path.stem, "it failed when it was made again")
-    status, told = say(*words)
-    assert status == 1 and told.count(named) == 1
+    status, output = say(*words)
+    assert status == 1 and output.count(named) == 1
 
 
 def test_show_a_record(say, tmp_path):
     say("run", "fake", "--executor", "inprocess")
     key = run_key(fakes.config(1))
-    status, told = say("show", key[:6])
+    status, output = say("show", key[:6])
     assert status == 0
     for word in (
         "MAP on digits (version fake, split 1), seed 1, protocol smoke",
@@ -203,21 +203,24 @@ def test_show_a_record(say, tmp_path):
         "network: mlp",
         "fingerprint: f",
     ):
-        assert word in told
-    assert f"{fakes.number(fakes.config(1)):.6g}" in told
+        assert word in output
+    assert f"{fakes.number(fakes.config(1)):.6g}" in output
     assert json.loads(say("show", key, "--json")[1])["config"] == fakes.config(1)
     path = fakes.store(tmp_path / "results").path(fakes.config(1))
     path.write_text(path.read_text().replace('"n": 10', '"n": 11'))
-    status, told = say("show", key)
-    assert status == 1 and f"error: {path}: changed since it was written" in told
+    status, output = say("show", key)
+    assert status == 1 and f"error: {path}: changed since it was written" in output
 
 
 def test_show_a_failure(say):
     say("run", "fake-raise", "--seeds", "1", "--executor", "inprocess")
     key = run_key(fakes.config(0, do="raise"))
-    status, told = say("show", key[:8])
+    status, output = say("show", key[:8])
     assert (
-        status == 0 and "reason: RuntimeError: the loss exploded" in told and "log: " in told and "in execute" in told
+        status == 0
+        and "reason: RuntimeError: the loss exploded" in output
+        and "log: " in output
+        and "in execute" in output
     )
     assert json.loads(say("show", key, "--json")[1])["attempt"] == 1
 
@@ -228,12 +231,12 @@ def test_show_the_failure_of_a_run_whose_record_does_not_count(say, tmp_path, te
     record = store.make(config, [fakes.metric(0.5)], {}, {})
     path = store.write({**record, "metric_versions": {"accuracy": 0}})
     path.write_text(text + path.read_text())
-    _, told = say("run", "fake-raise", "--seeds", "1", "--executor", "inprocess")
-    shown = re.search(r"python -m benchmarks (show .*)\)", told)
+    _, output = say("run", "fake-raise", "--seeds", "1", "--executor", "inprocess")
+    shown = re.search(r"python -m benchmarks (show .*)\)", output)
     assert shown
-    status, told = say(*shlex.split(shown[1]), folders=False)
-    assert "reason: RuntimeError: the loss exploded" in told
-    assert (f"error: {path}: " in told, status) == ((True, 1) if text else (False, 0))
+    status, output = say(*shlex.split(shown[1]), folders=False)
+    assert "reason: RuntimeError: the loss exploded" in output
+    assert (f"error: {path}: " in output, status) == ((True, 1) if text else (False, 0))
     assert text or json.loads(say("show", path.stem, "--json")[1])["config"] == config
 
 
@@ -241,22 +244,22 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch, where):
     table = fakes.TABLES["fake"]
     cells = [SimpleNamespace(dataset="digits", condition="", metric=metric) for metric in ("accuracy", "nll")]
     monkeypatch.setattr(table, "columns", tuple(fakes.Column(cell, "digits", 1, 1) for cell in cells))
-    status, told = say("explain", "fake", "MAP", "Digits")
-    assert status == 0 and told.count("fake (smoke): MAP, digits\n") == 2
-    assert told.index("metric: digits / accuracy") < told.index("metric: digits / nll")
-    status, told = say("explain", "fake", "MAP", "digit", "--protocol", "smoke", "--seeds", "2")
-    assert status == 2 and "column 'digit' of table fake has 2 meanings: choose one\n" in told
+    status, output = say("explain", "fake", "MAP", "Digits")
+    assert status == 0 and output.count("fake (smoke): MAP, digits\n") == 2
+    assert output.index("metric: digits / accuracy") < output.index("metric: digits / nll")
+    status, output = say("explain", "fake", "MAP", "digit", "--protocol", "smoke", "--seeds", "2")
+    assert status == 2 and "column 'digit' of table fake has 2 meanings: choose one\n" in output
     for metric in ("accuracy", "nll"):
         words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1, {where}\n"
-        assert words in told and say(*shlex.split(words)[1:], folders=False)[0] == 0
+        assert words in output and say(*shlex.split(words)[1:], folders=False)[0] == 0
 
 
 def test_explain_lists_rows_and_columns(say, where):
-    status, told = say("explain", "fake")
-    assert status == 2 and "no row of table fake was chosen: choose one\n" in told
-    assert f"benchmarks explain fake MAP {where}\n" in told
-    status, told = say("explain", "fake", "MAP")
-    assert status == 2 and f"benchmarks explain fake MAP accuracy {where}\n" in told
+    status, output = say("explain", "fake")
+    assert status == 2 and "no row of table fake was chosen: choose one\n" in output
+    assert f"benchmarks explain fake MAP {where}\n" in output
+    status, output = say("explain", "fake", "MAP")
+    assert status == 2 and f"benchmarks explain fake MAP accuracy {where}\n" in output
 
 
 def test_explain_an_ambiguous_row(say, monkeypatch, where):
@@ -265,10 +268,10 @@ def test_explain_an_ambiguous_row(say, monkeypatch, where):
         SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP", added=False) for how in ("wide", "deep")
     ]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
-    status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 2 and "Traceback" not in told
-    assert f"benchmarks explain fake 'MAP (wide)' accuracy {where}\n" in told
-    assert f"'MAP (deep)' accuracy {where}\n" in told
+    status, output = say("explain", "fake", "MAP", "accuracy")
+    assert status == 2 and "Traceback" not in output
+    assert f"benchmarks explain fake 'MAP (wide)' accuracy {where}\n" in output
+    assert f"'MAP (deep)' accuracy {where}\n" in output
     assert say("explain", "fake", "wide", "accuracy")[1].startswith("fake (smoke): MAP (wide), accuracy\n")
 
 
@@ -277,13 +280,13 @@ def test_explain_a_cell(say, monkeypatch, where):
     values = [100 * fakes.number(fakes.config(seed)) for seed in range(3)]
     centre = sum(values) / 3
     error = (sum((v - centre) ** 2 for v in values) / 2 / 3) ** 0.5
-    status, told = say("explain", "fake", "map", "acc")
-    assert status == 0 and say("explain", "fake", "MAP", "digits accuracy")[1] == told
-    assert f"ours: {centre:.2f} ± {error:.2f} (mean ± standard error, n = 3), 5 runs planned" in told
-    assert all(run_key(fakes.config(seed)) in told for seed in range(5)) and told.count("missing") >= 2
-    assert f"python -m benchmarks run fake --protocol smoke --method MAP --dataset digits {where}\n" in told
+    status, output = say("explain", "fake", "map", "acc")
+    assert status == 0 and say("explain", "fake", "MAP", "digits accuracy")[1] == output
+    assert f"ours: {centre:.2f} ± {error:.2f} (mean ± standard error, n = 3), 5 runs planned" in output
+    assert all(run_key(fakes.config(seed)) in output for seed in range(5)) and output.count("missing") >= 2
+    assert f"python -m benchmarks run fake --protocol smoke --method MAP --dataset digits {where}\n" in output
     assert "to make missing runs" not in say("explain", "fake", "MAP", "accuracy", "--seeds", "3")[1]
-    assert "--results again --state again/.state" in told
+    assert "--results again --state again/.state" in output
     assert "no method makes this row yet" in say("explain", "fake", "nobody's", "accuracy")[1]
     cell = Published("p", "1", "digits", "", "MAP", "accuracy", 91.0, 0.5, 10, "", ("91.0", "0.5"))
     monkeypatch.setattr(inspection.published, "table", lambda paper, number: {cell.key: cell})
@@ -291,9 +294,9 @@ def test_explain_a_cell(say, monkeypatch, where):
     monkeypatch.setattr(table, "paper", "p", raising=False)
     monkeypatch.setattr(table.rows[0], "published", "MAP")
     monkeypatch.setattr(table.columns[0], "published", table.columns[0].cell)
-    assert "docs/causes.md" not in told
-    told = say("explain", "fake", "MAP", "accuracy")[1]
-    assert "published: 91.0 ± 0.5 (p, table 1, MAP)" in told and "docs/causes.md" in told
+    assert "docs/causes.md" not in output
+    output = say("explain", "fake", "MAP", "accuracy")[1]
+    assert "published: 91.0 ± 0.5 (p, table 1, MAP)" in output and "docs/causes.md" in output
 
 
 def test_failures_that_cannot_be_read_are_failures(tmp_path):
@@ -306,19 +309,19 @@ def test_failures_that_cannot_be_read_are_failures(tmp_path):
 def test_explain_a_cell_whose_record_is_deleted_while_it_is_read(say, monkeypatch):
     assert say("run", "fake", "--seeds", "1", "--method", "MAP", "--executor", "inprocess")[0] == 0
     monkeypatch.setattr(Records, "get", lambda *_: None)
-    status, told = say("explain", "fake", "MAP", "accuracy", "--seeds", "1")
-    assert status == 0 and "ours: no record, 1 runs planned" in told
+    status, output = say("explain", "fake", "MAP", "accuracy", "--seeds", "1")
+    assert status == 0 and "ours: no record, 1 runs planned" in output
 
 
 def test_explain_averages_what_tables_average(say, monkeypatch):
     assert say("run", "fake", "--seeds", "3", "--executor", "inprocess")[0] == 0
     newer = {**METRICS, "accuracy": replace(METRICS["accuracy"], version=METRICS["accuracy"].version + 1)}
     monkeypatch.setattr("benchmarks.metrics.registry.METRICS", newer)
-    status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 0 and "ours: no value (stale record), 5 runs planned" in told
-    assert len(re.findall(r"done +stale record", told)) == 3
+    status, output = say("explain", "fake", "MAP", "accuracy")
+    assert status == 0 and "ours: no value (stale record), 5 runs planned" in output
+    assert len(re.findall(r"done +stale record", output)) == 3
     value = 100 * fakes.number(fakes.config(0))
-    assert f"{value:.3f}" not in told
+    assert f"{value:.3f}" not in output
 
 
 def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch, where):
@@ -327,12 +330,12 @@ def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch, where):
         SimpleNamespace(label=f"MAP ({how})", published=None, method="MAP", added=False) for how in ("wide", "deep")
     ]
     monkeypatch.setattr(table, "rows", (*rows, table.rows[1]))
-    status, told = say("explain", "fake", "MAP", "accuracy")
-    assert status == 2 and "choose one" in told and f"explain fake 'MAP (wide)' accuracy {where}\n" in told
+    status, output = say("explain", "fake", "MAP", "accuracy")
+    assert status == 2 and "choose one" in output and f"explain fake 'MAP (wide)' accuracy {where}\n" in output
 
 
 @pytest.mark.parametrize(
-    "words, told",
+    "words, message",
     [
         ("explain ake- MAP accuracy", "table 'ake-' has 8 meanings: choose one\n"),
         ("explain fake-stack MAP accuracy", "fake-stacked (smoke): MAP, accuracy\n"),
@@ -342,9 +345,9 @@ def test_one_of_several_is_named_by_a_command_to_copy(say, monkeypatch, where):
         ("explain fake MAP 'accuracy digits'", "fake (smoke): MAP, accuracy\n"),
     ],
 )
-def test_explain_asks_back_with_commands_that_work(say, words, told):
+def test_explain_asks_back_with_commands_that_work(say, words, message):
     status, said = say(*shlex.split(words))
-    assert told in said and "Traceback" not in said
+    assert message in said and "Traceback" not in said
     commands = re.findall(r"^  \S*python\S* -m benchmarks (explain .*)$", said, re.MULTILINE)
     assert bool(commands) == (status == 2)
     for command in commands[:2]:
@@ -358,10 +361,10 @@ def test_keys_that_begin_alike_are_told_apart(say, command, tmp_path):
     store = fakes.store(tmp_path / "results")
     start = keys[0][:3] + "x"
     folders = ["--results", str(store.root)] + ["--state", str(tmp_path / "state")] * (command == "show")
-    status, told = say(command, "", *folders, folders=False)
-    assert status == 2 and "key '' has 5 meanings: choose one\n" in told
+    status, output = say(command, "", *folders, folders=False)
+    assert status == 2 and "key '' has 5 meanings: choose one\n" in output
     given = shlex.join(folders)
-    assert all(f"benchmarks {command} {key} {given}  # digits, map\n" in told for key in keys)
-    status, told = say(command, start, *folders, folders=False)
-    assert status == 2 and f"unknown key {start!r}: these begin most like it\n" in told
-    assert f"benchmarks {command} {keys[0]} {given}  # digits, map\n" in told
+    assert all(f"benchmarks {command} {key} {given}  # digits, map\n" in output for key in keys)
+    status, output = say(command, start, *folders, folders=False)
+    assert status == 2 and f"unknown key {start!r}: these begin most like it\n" in output
+    assert f"benchmarks {command} {keys[0]} {given}  # digits, map\n" in output

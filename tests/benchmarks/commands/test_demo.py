@@ -44,13 +44,13 @@ def run(store: Store, capsys: pytest.CaptureFixture[str], display=None, seeds=No
 
 def test_numbers_stand_beside_the_recorded_ones(store, capsys) -> None:
     before = files(store)
-    told, found = run(store, capsys)
-    assert len(found) == 5 and "MAP: 5 runs, in a temporary folder" in told
-    line = next(line for line in told.splitlines() if line.startswith("MAP     accuracy"))
+    output, found = run(store, capsys)
+    assert len(found) == 5 and "MAP: 5 runs, in a temporary folder" in output
+    line = next(line for line in output.splitlines() if line.startswith("MAP     accuracy"))
     now, then, apart = line.removeprefix("MAP     accuracy").strip().replace(" ± ", "±").split()
     assert now == then and apart == "0"
-    assert "Every metric of 5 runs, shown or not, agrees to the last bit" in told
-    assert "make table-digits" in told and "make page" in told
+    assert "Every metric of 5 runs, shown or not, agrees to the last bit" in output
+    assert "make table-digits" in output and "make page" in output
     assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
     assert "MAP: 1 run, in" in run(store, capsys, seeds=[0])[0]
 
@@ -61,18 +61,18 @@ def test_other_numbers_are_trained_and_not_read(store, capsys, monkeypatch, cpu,
     monkeypatch.setattr(fakes, "number", lambda config: number(config) + (0.01 if config["seed"] == 1 else 0))
     for record in list(store.records()) if cpu else ():
         store.write(store.make(record["config"], record["metrics"], {}, {"cpu": cpu}))
-    told, found = run(store, capsys)
-    assert "1 of 5 runs differ from their records" in told and words in told and "1.0e+00" in told
+    output, found = run(store, capsys)
+    assert "1 of 5 runs differ from their records" in output and words in output and "1.0e+00" in output
     assert any(one.alarming for one in found) is not bool(cpu)
 
 
 def test_numbers_that_agree_to_rounding_do_not_differ(store, capsys, monkeypatch) -> None:
     number = fakes.number
     monkeypatch.setattr(fakes, "number", lambda config: number(config) * (1 + 1e-15))
-    told, found = run(store, capsys)
+    output, found = run(store, capsys)
     assert {one.verdict for one in found} <= {verify.EQUAL, verify.ROUNDED} != {verify.EQUAL}
-    assert "Every metric of 5 runs, shown or not, agrees to rounding (largest relative difference" in told
-    assert "differ from their records" not in told and "e-1" in told
+    assert "Every metric of 5 runs, shown or not, agrees to rounding (largest relative difference" in output
+    assert "differ from their records" not in output and "e-1" in output
 
 
 def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
@@ -86,8 +86,8 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
     monkeypatch.setattr("benchmarks.commands.upkeep.progress.display", lambda **_: Stopped())
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["demo", "--results", str(store.root)])
-    told = capsys.readouterr()
-    assert end.value.code == 130 and "stopped; nothing was saved" in told.out and "Traceback" not in told.err
+    printed = capsys.readouterr()
+    assert end.value.code == 130 and "stopped; nothing was saved" in printed.out and "Traceback" not in printed.err
     assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
 
 

@@ -38,16 +38,16 @@ def keys(folder, capsys):
 
 
 def test_an_orphan_is_named_and_retired_with_its_reason_alone(keys, folder):
-    status, told = keys()
-    assert status == 1 and f"{folder[1]}: of no table, and no row has changed" in told and "--reason" in told
-    status, told = keys("--write")
-    assert status == 2 and "1 records would belong to no table: say why they are retired, with --reason" in told
+    status, output = keys()
+    assert status == 1 and f"{folder[1]}: of no table, and no row has changed" in output and "--reason" in output
+    status, output = keys("--write")
+    assert status == 2 and "1 records would belong to no table: say why they are retired, with --reason" in output
     assert not (folder[0] / "retired.txt").exists()
-    status, told = keys("--write", "--reason", "given up")
-    assert status == 0 and "1 records retired, 0 no longer" in told
+    status, output = keys("--write", "--reason", "given up")
+    assert status == 0 and "1 records retired, 0 no longer" in output
     assert manifest.read_retired(folder[0] / "retired.txt") == {folder[1]: "given up"}
-    status, told = keys()
-    assert status == 0 and told.startswith("nothing has changed: ") and "1 retired records" in told
+    status, output = keys()
+    assert status == 0 and output.startswith("nothing has changed: ") and "1 retired records" in output
 
 
 def test_a_changed_row_is_named_and_made_known(keys, folder):
@@ -56,8 +56,8 @@ def test_a_changed_row_is_named_and_made_known(keys, folder):
     place, digest = next(iter(manifest.read().items()))
     line = "\t".join((place.row, place.dataset, str(digest.runs), digest.digits))
     (folder[0] / "keys.txt").write_text(text.replace(line, line[:-1] + "x", 1))
-    status, told = keys()
-    assert status == 1 and f"{place.table} ({place.protocol}), row '{place.row}', {place.dataset}: " in told
+    status, output = keys()
+    assert status == 1 and f"{place.table} ({place.protocol}), row '{place.row}', {place.dataset}: " in output
     assert keys("--write")[0] == 0 and (folder[0] / "keys.txt").read_text() == text
     assert keys()[0] == 0
 
@@ -65,7 +65,7 @@ def test_a_changed_row_is_named_and_made_known(keys, folder):
 def test_a_retired_record_that_is_not_there_is_named_and_leaves_the_list(keys, folder):
     keys("--write", "--reason", "given up")
     manifest.write_retired({folder[1]: "given up", "digits/map/0": "no such"}, folder[0] / "retired.txt")
-    status, told = keys()
-    assert status == 1 and "digits/map/0: retired, but not there or of a table again" in told
+    status, output = keys()
+    assert status == 1 and "digits/map/0: retired, but not there or of a table again" in output
     assert keys("--write")[0] == 0
     assert manifest.read_retired(folder[0] / "retired.txt") == {folder[1]: "given up"}

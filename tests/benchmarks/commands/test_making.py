@@ -21,9 +21,9 @@ def test_it_makes_the_row(words, runs, tmp_path, capsys):
     def say(*words: str) -> str:
         with pytest.raises(SystemExit) as end:
             build(Suite())([*words, "--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")])
-        told = capsys.readouterr()
-        assert not end.value.code, told.err
-        return told.out
+        printed = capsys.readouterr()
+        assert not end.value.code, printed.err
+        return printed.out
 
     (line,) = (line for line in say("explain", *words).splitlines() if line.startswith("to make every run again"))
     command, _, _ = line.partition(" --results again")

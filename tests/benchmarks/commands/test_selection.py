@@ -92,9 +92,9 @@ def test_a_candidate_of_which_a_run_failed_cannot_be_chosen_and_the_file_says_wh
     Failures(state).write(failed, run_key(failed), "its process ended", guess=True)
     assert selection.select("mine", results, state) == {}, "it may succeed another time"
     Failures(state).write(failed, run_key(failed), "not positive definite")
-    told = selection.write("mine", results, state)
-    assert "MAP, cinquin_1d: small (-9.000)" in told
-    assert "MAP, cinquin_1d: large cannot be chosen, 1 of 2 runs: not positive definite" in told
+    summary = selection.write("mine", results, state)
+    assert "MAP, cinquin_1d: small (-9.000)" in summary
+    assert "MAP, cinquin_1d: large cannot be chosen, 1 of 2 runs: not positive definite" in summary
     written = json.loads((chosen / "mine-paper.json").read_text())["MAP"]["cinquin_1d"]
     assert written["failed"] == {"large": "1 of 2 runs: not positive definite"} and written["chosen"] == "small"
     forget()
@@ -110,8 +110,8 @@ def test_choices_are_written_to_a_file_and_read_from_it(folders):
         record(folders[0], row, COLUMNS[0], [score, score])
     assert choices.chosen("mine", "paper", "MAP", "cinquin_1d") is None
     forget()
-    told = selection.write("mine", folders[0], folders[2])
-    assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in told
+    summary = selection.write("mine", folders[0], folders[2])
+    assert "MAP, cinquin_1d: large (2.000)\nMFVI, cinquin_1d: small (4.000)\n" in summary
     assert [p.name for p in folders[1].iterdir()] == ["mine-paper.json"]
     written = json.loads((folders[1] / "mine-paper.json").read_text())
     assert written["MFVI"]["cinquin_1d"] == {"scores": {"small": 4.0, "large": 3.0}, "chosen": "small"}
@@ -183,9 +183,9 @@ def test_a_row_is_chosen_by_its_own_metric(folders):
 
 def test_processes_are_chosen_by_their_evidence_and_networks_by_the_expected_likelihood():
     table = tables.get("cinquin2024-1-selection")
-    asked = {row.method: table.columns[0].cell_of(row).metric for row in table.rows}
-    assert asked.pop("GP") == asked.pop("Sparse GP") == "log_marginal_likelihood"
-    assert set(asked.values()) == {"expected_log_likelihood_standardised"}
+    metrics = {row.method: table.columns[0].cell_of(row).metric for row in table.rows}
+    assert metrics.pop("GP") == metrics.pop("Sparse GP") == "log_marginal_likelihood"
+    assert set(metrics.values()) == {"expected_log_likelihood_standardised"}
     for config in table.runs("paper"):
         process = config["method"] in ("GP", "Sparse GP")
         assert config["evaluation"]["sets"] == (["validation"] if process else ["test", "validation"])

@@ -42,8 +42,8 @@ def say(folders, capsys, printed, monkeypatch):
     def run(*words: str, suite=replace(fakes.SUITE, reports="reports")) -> tuple[int, str]:
         with pytest.raises(SystemExit) as end:
             build(suite)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
-        told = capsys.readouterr()
-        return end.value.code or 0, told.out + told.err
+        output = capsys.readouterr()
+        return end.value.code or 0, output.out + output.err
 
     return run
 
@@ -64,9 +64,9 @@ def table(monkeypatch):
 
 def test_a_sweep_begins_with_what_it_costs(say, table):
     table("cheap", cost=3600.0, early_stopping={"patience": 3})
-    status, told = say("run", "cheap", "--executor", "inprocess")
-    lines = told.splitlines()
-    assert status == 0 and "5 runs: 5 made now" in told, told
+    status, output = say("run", "cheap", "--executor", "inprocess")
+    lines = output.splitlines()
+    assert status == 0 and "5 runs: 5 made now" in output, output
     assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker"
     assert lines[1] == "  5 runs by a checkpoint, training may end early in 5"
     assert lines[2] == "5 runs: 5 missing; 5 groups of runs to train"
@@ -78,49 +78,49 @@ def test_hours_too_few_to_print_are_said_to_be_few():
 
 def test_a_dry_run_says_it_too_and_writes_nothing(say, table, folders):
     table("cheap", cost=36.0)
-    status, told = say("run", "cheap", "--dry-run", "--executor", "inprocess")
-    assert status == 0 and "estimate: 5 runs, about 0.055 core-hours, 3 min here with 1 worker" in told
+    status, output = say("run", "cheap", "--dry-run", "--executor", "inprocess")
+    assert status == 0 and "estimate: 5 runs, about 0.055 core-hours, 3 min here with 1 worker" in output
     assert not folders[0].exists() and not folders[1].exists()
 
 
 def test_what_is_not_known_is_said_and_trained(say, table):
     table("odd", do="once", n=1)
-    status, told = say("run", "odd", "--executor", "inprocess")
-    assert told.startswith(
+    status, output = say("run", "odd", "--executor", "inprocess")
+    assert output.startswith(
         "estimate: none for 1 runs\n  not estimated: 1 runs (MAP on digits): no record of these methods"
     )
-    assert "failed 1: MemoryError" in told and status == 1, "it was begun"
+    assert "failed 1: MemoryError" in output and status == 1, "it was begun"
 
 
 def test_what_takes_days_does_not_begin_by_itself(say, table, printed, folders):
     table("long", cost=30 * DAY)
     command = ("run", "long", "--executor", "inprocess")
-    status, told = say(*command)
+    status, output = say(*command)
     assert status == sweeping.TOO_LONG == 4 and not (folders[1] / "trained").exists()
-    assert "not started: it would take about 165 days here; sweeps of more than 24 h need confirmation" in told
+    assert "not started: it would take about 165 days here; sweeps of more than 24 h need confirmation" in output
     for way in ("--protocol short", "--protocol smoke", "--seeds 1", "--executor slurm", "--anyway", "with a GPU"):
-        assert way in told
-    assert "one seed or split of each row: about 33 days here" in told
+        assert way in output
+    assert "one seed or split of each row: about 33 days here" in output
     where = ["--results", str(folders[0]), "--state", str(folders[1])]
     assert printed == [[sys.executable, "-m", "reports", "table", "long", "--protocol", "paper", *where]]
     assert "one seed or split" not in say(*command, "--seeds", "1-3")[1], "the first seed is not among them"
-    status, told = say(*command, "--anyway")
-    assert status == 0 and "5 runs: 5 made now" in told and "not started" not in told
+    status, output = say(*command, "--anyway")
+    assert status == 0 and "5 runs: 5 made now" in output and "not started" not in output
 
 
 def test_the_limit_is_wall_time_of_all_workers(say, table):
     table("long", cost=0.6 * DAY)
     assert say("run", "long", "--workers", "5", "--dry-run")[1].count("not started") == 0
-    status, told = say("run", "long", "--workers", "2", "--dry-run")
-    assert status == 0 and "not started: it would take about 39 h 36 min here" in told
+    status, output = say("run", "long", "--workers", "2", "--dry-run")
+    assert status == 0 and "not started: it would take about 39 h 36 min here" in output
 
 
 def test_ways_on_are_options_of_make_if_that_was_called(say, table, monkeypatch):
     monkeypatch.setenv(hints.VARIABLE, "make table-long SEEDS=1 PROTOCOL=short")
     table("long", cost=30 * DAY)
-    told = say("run", "long", "--executor", "inprocess", "--seeds", "1", "--protocol", "short")[1]
-    assert "PROTOCOL=smoke" in told and "EXECUTOR=slurm" in told and "ANYWAY=1" in told
-    assert "PROTOCOL=short" not in told and "SEEDS=1" not in told, "it is that already"
+    output = say("run", "long", "--executor", "inprocess", "--seeds", "1", "--protocol", "short")[1]
+    assert "PROTOCOL=smoke" in output and "EXECUTOR=slurm" in output and "ANYWAY=1" in output
+    assert "PROTOCOL=short" not in output and "SEEDS=1" not in output, "it is that already"
 
 
 def test_the_table_is_printed_at_the_most_faithful_protocol_that_has_records(say, table, printed, folders, monkeypatch):
@@ -132,9 +132,9 @@ def test_the_table_is_printed_at_the_most_faithful_protocol_that_has_records(say
     store = fakes.store(folders[0])
     for protocol, shown in (("smoke", "paper"), ("short", "short")):
         store.write(store.make(runs[protocol][0], [fakes.metric(0.5)], {}, {}))
-        status, told = say("run", "long", "--executor", "inprocess")
+        status, output = say("run", "long", "--executor", "inprocess")
         assert status == 4 and printed[-1][printed[-1].index("--protocol") + 1] == shown
-        assert f"table long as far as there are records, at protocol {shown}:" in told
+        assert f"table long as far as there are records, at protocol {shown}:" in output
 
 
 def test_of_several_tables_none_is_printed(say, table, printed):
@@ -146,8 +146,8 @@ def test_of_several_tables_none_is_printed(say, table, printed):
 def test_a_folder_that_cannot_be_written_is_found_before_anything_is_trained(say, table, folders):
     table("cheap", cost=1.0)
     folders[0].write_text("")
-    status, told = say("run", "cheap", "--executor", "inprocess")
-    assert status == 1 and "results folder cannot be written" in told
+    status, output = say("run", "cheap", "--executor", "inprocess")
+    assert status == 1 and "results folder cannot be written" in output
 
 
 def test_the_table_is_printed_by_the_reports_themselves(folders, tmp_path):
@@ -213,11 +213,11 @@ def test_a_table_made_for_a_gpu_is_not_submitted_without_one(say, table, tmp_pat
     taken = []
     monkeypatch.setattr(submit, "submit", lambda groups, options, state: taken.append(options) or ["submitted"])
     run = ("run", "big", "--executor", "slurm")
-    status, told = say(*run)
+    status, output = say(*run)
     assert status == sweeping.TOO_LONG and not taken
-    assert "not submitted: table big at protocol paper is made for a GPU, and its array tasks have none" in told
+    assert "not submitted: table big at protocol paper is made for a GPU, and its array tasks have none" in output
     for way in ("--slurm gpus=1  ", "--protocol short", "--protocol smoke", "--anyway"):
-        assert way in told, way
+        assert way in output, way
     status, shown = say(*run, "--dry-run")
     assert status == 0 and "not submitted: table big" in shown and "would submit 5 runs to an array of 1" in shown
     status, shown = say(*run, "--dry-run", "--slurm", "gpus=8", "--slurm", "runs_per_task=1", "--slurm", "time=2:00:00")

@@ -80,8 +80,8 @@ def test_without_held_out_data_the_row_fails_and_its_base_does_not(tmp_path):
 
 
 def test_regressions_are_told_before_anything_is_trained():
-    (told,) = misfits([config(NAME, dataset=CURVE), config("MAP", dataset=CURVE)])
-    assert told.startswith(f"does not fit: {NAME} on {CURVE}") and "divides the logits of classes" in told
+    (message,) = misfits([config(NAME, dataset=CURVE), config("MAP", dataset=CURVE)])
+    assert message.startswith(f"does not fit: {NAME} on {CURVE}") and "divides the logits of classes" in message
 
 
 def test_a_row_may_be_added_to_any_table_of_classes_and_chosen_by_name():

@@ -26,7 +26,7 @@ from reports import tables as rendered
 from reports.aggregate import aggregate
 from reports.latex import latex
 from reports.records import Records
-from tests.benchmarks.experiment.test_external import answer, asked, scored
+from tests.benchmarks.experiment.test_external import answer, request_file, scored
 
 rng = np.random.default_rng(0)
 N, C, S = 30, 5, 4
@@ -318,7 +318,7 @@ def test_what_is_no_file_of_arrays_is_named(tmp_path):
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked("digits", tmp_path_factory.mktemp("asked"))
+    return request_file("digits", tmp_path_factory.mktemp("request"))
 
 
 @pytest.mark.parametrize("name", ["\udcff", "a\nb", " ", "", "x" * 101])

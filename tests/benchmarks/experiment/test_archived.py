@@ -78,11 +78,11 @@ def test_a_clone_measures_what_it_did_not_train(made, clone, tmp_path):
     for name in taken(empty):
         assert (empty / name).read_bytes() == (state / name).read_bytes()
     assert measure(RUNS, here, empty).counts[UNCHANGED] == 2
-    asked = [further(run) for run in RUNS]
-    assert measure(asked, here, empty).counts[EVALUATED] == 2
+    runs = [further(run) for run in RUNS]
+    assert measure(runs, here, empty).counts[EVALUATED] == 2
     beside = Store(tmp_path / "beside")
-    assert measure(asked, beside, state).counts[EVALUATED] == 2, "where it was trained"
-    for run in asked:
+    assert measure(runs, beside, state).counts[EVALUATED] == 2, "where it was trained"
+    for run in runs:
         assert (
             here.get(run)["metrics"] == beside.get(run)["metrics"]
             and here.get(run)["curves"] == beside.get(run)["curves"]
@@ -303,34 +303,34 @@ def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monke
         return end.value.code or 0, said.out + said.err
 
     out = ["--out", str(tmp_path / "out")]
-    status, told = say("artifacts", "pack", *out, "--results", str(store.root), "--state", str(state))
+    status, output = say("artifacts", "pack", *out, "--results", str(store.root), "--state", str(state))
     assert (
         status == 0
-        and f"sha256={sha256(archive)}" in told
-        and "2 records, files 2 of artifacts, 2 of parameters" in told
+        and f"sha256={sha256(archive)}" in output
+        and "2 records, files 2 of artifacts, 2 of parameters" in output
     )
-    status, told = say("artifacts", "list", str(archive), "--results", str(here.root))
-    assert status == 0 and told.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
+    status, output = say("artifacts", "list", str(archive), "--results", str(here.root))
+    assert status == 0 and output.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
     lost = str(tmp_path / "lost.zip")
-    status, told = say("artifacts", "list", lost, str(archive), "--results", str(here.root))
-    assert status == 1 and told.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
-    assert f"not listed: {lost}: there is no such archive" in told
+    status, output = say("artifacts", "list", lost, str(archive), "--results", str(here.root))
+    assert status == 1 and output.splitlines()[1].split()[:3] == [str(archive), "4", "4"]
+    assert f"not listed: {lost}: there is no such archive" in output
     folders = ["--results", str(here.root), "--state", str(empty)]
-    status, told = say("artifacts", "fetch", *folders)
-    assert status == 2 and "name them, or set FVI_ARTIFACTS" in told
+    status, output = say("artifacts", "fetch", *folders)
+    assert status == 2 and "name them, or set FVI_ARTIFACTS" in output
     record = here.get(RUNS[0])
     name = record["metrics"][0]["metric"]
     older = here.make(RUNS[0], [row for row in record["metrics"] if row["metric"] != name], {}, record["provenance"])
     here.write(older)
     monkeypatch.setenv(VARIABLE, str(archive))
-    asked = [word for method in METHODS for word in ("--method", method)]
-    status, told = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *asked, *folders)
-    assert status == 0 and "4 files taken from archives" in told and f"1 {CHANGED}, 1 {UNCHANGED}" in told, told
+    method_options = [word for method in METHODS for word in ("--method", method)]
+    status, output = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *method_options, *folders)
+    assert status == 0 and "4 files taken from archives" in output and f"1 {CHANGED}, 1 {UNCHANGED}" in output, output
     assert here.get(RUNS[0])["metrics"] == store.get(RUNS[0])["metrics"]
     monkeypatch.setenv(VARIABLE, f"'{tmp_path / 'no such'}' {archive}")
-    status, told = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *asked, *folders)
-    assert status == 1 and "not fetched: " in told and "there is no such archive" in told
-    status, told = say("artifacts", "fetch", *folders)
-    assert status == 1 and "0 files taken (0.0 MB), 4 already there" in told
+    status, output = say("measure", "digits", "--protocol", "smoke", "--seeds", "1", *method_options, *folders)
+    assert status == 1 and "not fetched: " in output and "there is no such archive" in output
+    status, output = say("artifacts", "fetch", *folders)
+    assert status == 1 and "0 files taken (0.0 MB), 4 already there" in output
     monkeypatch.setenv(VARIABLE, "'")
     assert "expected paths and addresses" in say("artifacts", "fetch", *folders)[1]

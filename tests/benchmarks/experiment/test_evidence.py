@@ -79,12 +79,12 @@ def test_a_prior_that_is_fitted_before_training_has_one_too(tmp_path):
 
 
 def test_it_can_be_asked_of_what_was_trained_before(tmp_path):
-    asked, plain = run("GP", OWN["GP"]), run("GP", OWN["GP"], evidence="")
-    validate_config(asked)
-    assert training_key(asked) == training_key(plain) and "evidence" not in plain["evaluation"]
+    with_evidence, plain = run("GP", OWN["GP"]), run("GP", OWN["GP"], evidence="")
+    validate_config(with_evidence)
+    assert training_key(with_evidence) == training_key(plain) and "evidence" not in plain["evaluation"]
     execute([plain], state=tmp_path / "state")
     assert parameters_path(tmp_path / "state", training_key(plain)).exists()
-    assert measure([asked], Store(tmp_path / "results"), tmp_path / "state").counts[EVALUATED] == 1
+    assert measure([with_evidence], Store(tmp_path / "results"), tmp_path / "state").counts[EVALUATED] == 1
 
 
 def test_a_newer_version_of_it_is_computed_from_the_parameters(tmp_path, monkeypatch):

@@ -220,8 +220,8 @@ def test_predictions_that_are_not_finite_fail_the_run(monkeypatch, tmp_path):
 def test_predictions_that_cannot_be_stored_fail_the_run(tmp_path):
     far = config(dtype="float64", epochs=1, batch_size=100, optimiser={"name": "sgd", "lr": 1e45})
     (outcome,) = run(far, tmp_path)
-    told = "predictions are beyond the range of float32, in which they are stored"
-    assert (outcome.status, outcome.reason) == ("failed", told)
+    message = "predictions are beyond the range of float32, in which they are stored"
+    assert (outcome.status, outcome.reason) == ("failed", message)
 
 
 def test_runs_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path):
@@ -283,7 +283,7 @@ def test_data_that_replicas_share_is_held_once():
 
 def test_progress_is_reported(tmp_path):
     heard = []
-    execute([config()], state=tmp_path, report=lambda *told: heard.append(told))
+    execute([config()], state=tmp_path, report=lambda *progress: heard.append(progress))
     assert [fraction for fraction, _ in heard] == [pytest.approx(f) for f in (1 / 3, 2 / 3, 1, 1)]
     assert heard[-1][1] == "predictions at test: piece 1 of 1", "evaluation is no silence after training"
 
@@ -294,7 +294,7 @@ def test_a_training_that_ends_early_is_reported_as_over_while_it_is_evaluated(tm
     execute(
         [config(dataset="digits", scheme="validation", **rule)],
         state=tmp_path,
-        report=lambda *told: heard.append(told),
+        report=lambda *progress: heard.append(progress),
     )
     trained = [fraction for fraction, text in heard if text.startswith("epoch")]
     evaluated = {fraction for fraction, text in heard if text.startswith("predictions")}
@@ -304,7 +304,7 @@ def test_a_training_that_ends_early_is_reported_as_over_while_it_is_evaluated(tm
 def test_a_training_that_is_stored_is_reported_as_over_while_it_is_evaluated(tmp_path):
     run(config(), tmp_path)
     heard = []
-    execute([config(), config(replicate=(0, 1))], state=tmp_path, report=lambda *told: heard.append(told))
+    execute([config(), config(replicate=(0, 1))], state=tmp_path, report=lambda *progress: heard.append(progress))
     assert heard[0] == (0.5, "predictions at test: piece 1 of 1"), "one of two trainings is over"
     assert [fraction for fraction, _ in heard[1:]] == [pytest.approx(f) for f in (4 / 6, 5 / 6, 1, 1)]
 
@@ -347,14 +347,14 @@ def test_what_a_fit_cannot_hold_is_said_before_training(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("instructions", "used"), [(True, "bfloat16"), (False, "float32")])
 def test_a_record_says_which_precision_its_networks_had(instructions, used, processor, tmp_path, recwarn):
     processor(instructions)
-    asked, plain = run([config("MAP", precision="bfloat16")], tmp_path)[0], run([config("MAP")], tmp_path)[0]
-    assert asked.provenance["precision"] == used and "precision" not in plain.provenance
-    assert (numbers(asked) == numbers(plain)) is not instructions
-    told = asked.provenance.get("warnings", [])
-    assert told == [] if instructions else len(told) == 1 and "AVX-512 BF16: float32 is used" in told[0]
+    bfloat16, plain = run([config("MAP", precision="bfloat16")], tmp_path)[0], run([config("MAP")], tmp_path)[0]
+    assert bfloat16.provenance["precision"] == used and "precision" not in plain.provenance
+    assert (numbers(bfloat16) == numbers(plain)) is not instructions
+    warnings = bfloat16.provenance.get("warnings", [])
+    assert warnings == [] if instructions else len(warnings) == 1 and "AVX-512 BF16: float32 is used" in warnings[0]
     again = run([config("MAP", precision="bfloat16")], tmp_path)[0]
     assert again.provenance["precision"] == used and again.provenance["evaluated"]["precision"] == used
-    assert numbers(again) == numbers(asked)
+    assert numbers(again) == numbers(bfloat16)
     processor(not instructions)  # what was trained otherwise is trained anew
     assert "evaluated" not in run([config("MAP", precision="bfloat16")], tmp_path)[0].provenance
 
@@ -381,5 +381,5 @@ def test_what_takes_long_while_data_are_made_is_reported(tmp_path, monkeypatch):
 
     monkeypatch.setattr("benchmarks.experiment.execute._outcomes", outcomes)
     reports = []
-    assert execute([config()], state=tmp_path, report=lambda *told: reports.append(told)) == ["done"]
+    assert execute([config()], state=tmp_path, report=lambda *progress: reports.append(progress)) == ["done"]
     assert reports == [(1.0, "epoch 3"), (1.0, "making images: 2 of 19")]

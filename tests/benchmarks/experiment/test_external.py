@@ -32,7 +32,7 @@ EXAMPLES = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT, re.DOTALL)
 TABLES = {"forest.py": "digits", "linear.py": "uci"}
 
 
-def asked(name: str, folder: Path) -> Path:
+def request_file(name: str, folder: Path) -> Path:
     """The first file of a table's sets."""
     first = tables.get(name).datasets[0]
     only = iter(write_sets(tables.get(name), "paper", folder, lambda one: one["dataset"]["name"] == first))
@@ -41,7 +41,7 @@ def asked(name: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return asked("digits", tmp_path_factory.mktemp("asked"))
+    return request_file("digits", tmp_path_factory.mktemp("request"))
 
 
 def answer(digits: Path, path: Path, change=lambda arrays: None, **more) -> Path:
@@ -112,9 +112,9 @@ def test_from_the_command_line_to_the_printed_table(tmp_path: Path, capsys: pyte
     def run(command, *words: str) -> str:
         with pytest.raises(SystemExit) as end:
             command(Suite())([*words, *(["--results", f"{tmp_path}/results"] if words[0] != "sets" else [])])
-        told = capsys.readouterr()
-        assert not end.value.code, told.err
-        return told.out
+        printed = capsys.readouterr()
+        assert not end.value.code, printed.err
+        return printed.out
 
     (given,) = run(cli.build, "sets", "digits", "--out", str(tmp_path), "--seeds", "1").split()
     file = answer(Path(given), tmp_path / "mine.npz")
@@ -125,15 +125,15 @@ def test_from_the_command_line_to_the_printed_table(tmp_path: Path, capsys: pyte
     run(reports.cli.build, "figures", "digits-points", "digits-roc", "--row", "Mine", "--out", str(tmp_path))
     for figure in ("points", "roc"):
         assert "Mine (predictions brought)" in (tmp_path / f"figures/digits-{figure}-paper.csv").read_text()
-    told = run(cli.build, "explain", "digits", "Mine", "NLL")
-    assert "n = 1), 5 runs planned" in told and "sources: predictions=" in told and "network: " not in told
+    output = run(cli.build, "explain", "digits", "Mine", "NLL")
+    assert "n = 1), 5 runs planned" in output and "sources: predictions=" in output and "network: " not in output
     again = "benchmarks score digits --protocol paper --method Mine FILE.npz --results"
-    assert again in told and "benchmarks run" not in told
+    assert again in output and "benchmarks run" not in output
 
 
 def test_what_screens_patients_has_every_metric_that_its_table_shows(tmp_path: Path) -> None:
     try:
-        file = asked("retina-mnist", tmp_path)
+        file = request_file("retina-mnist", tmp_path)
     except DataNotFound as error:
         pytest.skip(str(error).splitlines()[0])
     record = Store(tmp_path / "results").read(
@@ -174,8 +174,9 @@ def test_its_record_cannot_be_trained_again(digits: Path, tmp_path: Path, capsys
     record = scored(answer(digits, tmp_path / "mine.npz"), tmp_path)
     with pytest.raises(SystemExit) as end:
         cli.build(Suite())(["again", record.stem, "--results", str(record.parents[2])])
-    told = capsys.readouterr().err
-    assert end.value.code == 2 and f"error: {record.stem}: " in told and f"delete {record}" in told and record.exists()
+    errors = capsys.readouterr().err
+    assert end.value.code == 2 and record.exists()
+    assert f"error: {record.stem}: " in errors and f"delete {record}" in errors
 
 
 def test_a_second_file_does_not_replace_the_first(digits: Path, tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ def test_the_gaussian_example_is_right_in_numpy(tmp_path: Path) -> None:
 
 def run_example(name: str, text: str, folder: Path):
     """The record of an example's predictions."""
-    given = asked(TABLES[name], folder / "asked")
+    given = request_file(TABLES[name], folder / "request")
     (folder / name).write_text(text)
     subprocess.run([sys.executable, name, given, "mine.npz"], cwd=folder, check=True)
     store = Store(folder / "results")

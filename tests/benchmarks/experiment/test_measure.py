@@ -152,12 +152,12 @@ def test_a_damaged_file_is_told_and_stops_no_other(trained):
 
 def test_a_sweep_measures_stale_records_again_without_training(trained, monkeypatch):
     store, state, records = trained
-    asked = {run_key(case): {older(store, record)} for case, record in zip(CASES, records, strict=True)}
+    metrics = {run_key(case): {older(store, record)} for case, record in zip(CASES, records, strict=True)}
     kept.predictions_path(state, run_key(CASES[0])).unlink()
     monkeypatch.setattr("fvi_core.training.Trainer", None)
-    done = runner.run(make_plan(CASES, store.root, state, Suite(), asked))
-    assert done.complete and sorted(done.made) == sorted(asked) and done.plan.counts["stale"] == 2
-    again = runner.run(make_plan(CASES, store.root, state, Suite(), asked))
+    done = runner.run(make_plan(CASES, store.root, state, Suite(), metrics))
+    assert done.complete and sorted(done.made) == sorted(metrics) and done.plan.counts["stale"] == 2
+    again = runner.run(make_plan(CASES, store.root, state, Suite(), metrics))
     assert again.plan.counts["done"] == 2
 
 

@@ -35,8 +35,8 @@ PROCESS = {"GFSVI": {"prior": FITTED, "context": POINTS}, "FSVI": {"context": PO
 
 
 def runs(method, own=None, exact=False, against=None, replicates=((0, 0),), data=CURVE, samples=50, at="test"):
-    asked = ReferenceRequest(at, exact, against or {})
-    recipe = Recipe(PARTS | (own or {}), replicates, samples=samples, sets=("test", "grid"), reference=asked)
+    request = ReferenceRequest(at, exact, against or {})
+    recipe = Recipe(PARTS | (own or {}), replicates, samples=samples, sets=("test", "grid"), reference=request)
     return make_configs(method, data, "smoke", recipe)
 
 

@@ -285,10 +285,10 @@ def test_runs_of_different_stacks_go_on_each_from_its_own(tmp_path, every_epoch)
         with pytest.raises(MemoryError):
             execute(some, state=tmp_path, report=raising_at(epoch))
     heard = []
-    found = execute([cases[i] for i in (2, 0, 4, 1)], state=tmp_path, report=lambda *told: heard.append(told))
+    found = execute([cases[i] for i in (2, 0, 4, 1)], state=tmp_path, report=lambda *progress: heard.append(progress))
     assert [numbers(outcome) for outcome in found] == [whole[i] for i in (2, 0, 4, 1)]
     assert [outcome.provenance["stack"] for outcome in found] == [2, 2, 1, 2]
-    trained = [told for told in heard if not told[1].startswith("predictions at test")]
+    trained = [progress for progress in heard if not progress[1].startswith("predictions at test")]
     assert [text.split(",")[0] for _, text in trained] == [f"epoch {epoch}/3" for epoch in (3, 2, 3, 1, 2, 3)]
     assert [round(9 * fraction) for fraction, _ in trained] == [3, 5, 6, 7, 8, 9] and len(heard) == 6 + 4
     assert {outcome.provenance.get("resumed") for outcome in found} == {1, None}
@@ -314,5 +314,5 @@ def test_a_record_names_every_model_of_processor_that_trained_it(tmp_path, monke
         with pytest.raises(MemoryError):
             execute([case], state=tmp_path, report=raising_at(epoch))
     (outcome,) = execute([case], state=tmp_path)
-    told = outcome.provenance
-    assert (told["cpu"], told["device"], told["resumed"]) == ("first, then second", provenance.device(), 2)
+    recorded = outcome.provenance
+    assert (recorded["cpu"], recorded["device"], recorded["resumed"]) == ("first, then second", provenance.device(), 2)

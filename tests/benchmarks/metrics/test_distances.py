@@ -49,8 +49,8 @@ def regression(samples: np.ndarray, *moments: np.ndarray) -> RegressionPredictio
 
 def test_moments_are_of_the_closed_form_where_there_is_one() -> None:
     draws = gaussian(0.0, 1.0, points=2)
-    told = regression(draws, np.array([3.0, 1.0]), np.array([4.0, 1.0]))
-    found = distances.between(told, regression(draws))
+    closed_form = regression(draws, np.array([3.0, 1.0]), np.array([4.0, 1.0]))
+    found = distances.between(closed_form, regression(draws))
     assert found["mean_distance"] == pytest.approx(np.sqrt((9 + 1) / 2), abs=1e-6)
     assert found["std_distance"] == pytest.approx(np.sqrt((1 + 0) / 2), abs=2e-3)
     assert found["wasserstein2"] == found["wasserstein2_squared"] == 0

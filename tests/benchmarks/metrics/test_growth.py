@@ -34,8 +34,8 @@ def test_deviations_near_and_far_on_a_line() -> None:
 
 def test_closed_form_moments_go_before_draws() -> None:
     grid, moments = np.arange(5.0)[:, None], (np.zeros(5), np.array([1.0, 4.0, 9.0, 16.0, 25.0]))
-    told = RegressionPredictions(functions(np.ones(5)), 0.1, None, 0.0, 1.0, *moments)
-    found = grown(grid, told, np.array([[0.0]]))
+    closed_form = RegressionPredictions(functions(np.ones(5)), 0.1, None, 0.0, 1.0, *moments)
+    found = grown(grid, closed_form, np.array([[0.0]]))
     assert found == pytest.approx({"std_at_data": 1.0, "std_far": 5.0, "std_far_ratio": 5.0})
 
 

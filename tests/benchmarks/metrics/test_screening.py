@@ -264,6 +264,6 @@ def test_rows_and_curves_of_a_run() -> None:
     assert len(curve["referred"]) == 101 and curve["accuracy"][0] == pytest.approx(both.correct.mean(), rel=1e-4)
     assert drawn["test/screening_roc"]["fpr"][1] == 0.02 and drawn["test/screening_roc"]["sensitivity"][-1] == 1
     plain, without = evaluate("classification", "aptos", sets, predictions)
-    asked = [(r["condition"], r["metric"]) for r in plain]
-    assert "auroc" not in {metric for _, metric in asked} and set(without) < set(drawn)
-    assert [found[key] for key in asked] == plain
+    keys = [(r["condition"], r["metric"]) for r in plain]
+    assert "auroc" not in {metric for _, metric in keys} and set(without) < set(drawn)
+    assert [found[key] for key in keys] == plain

@@ -229,8 +229,8 @@ def test_of_two_files_with_one_key_both_are_looked_at(store):
     assert store.paths() == {path.stem: path}
     problems = store.problems()
     assert [Path(name).parent.name for name in problems] == ["aaa", "zzz"]
-    told = "is in the wrong folder, expected digits/map, where another file has its name: delete one of them"
-    assert all(reason.endswith(told) for reason in problems.values()), "moved there it would replace the record"
+    message = "is in the wrong folder, expected digits/map, where another file has its name: delete one of them"
+    assert all(reason.endswith(message) for reason in problems.values()), "moved there it would replace the record"
     assert sorted(type(found) is dict for found in store.records()) == [False, False, True]
     table, left = frame(store)
     assert len(table) == 1 and len(left) == 2
@@ -314,8 +314,8 @@ if {kind != "large"}:
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path.cwd())
     assert ended.returncode == 0, ended.stderr
-    told, failed, log, *others = ended.stdout.splitlines()
-    assert "cannot be read" in told and ("not a regular file" if kind != "large" else "expected at most") in told
+    problem, failed, log, *others = ended.stdout.splitlines()
+    assert "cannot be read" in problem and ("not a regular file" if kind != "large" else "expected at most") in problem
     assert failed == "unknown: its failure file cannot be read" and int(log) <= 3
     assert kind == "large" or sum("not a regular file" in line for line in others) == 3, others
     assert kind == "large" or others[-1] == "None None"
@@ -339,8 +339,8 @@ def test_keys_that_are_twice_in_curves_are_refused_also_by_status(store, old, ne
     path = written(store, Store("").make(config(0), [row()], CURVES, {}))
     assert store.read(path)["curves"] == CURVES and store.read(path, curves=False) and store.problems() == {}
     respelt(path, old, new)
-    (told,) = store.problems().values()
-    assert f"{twice!r} occurs twice" in told or (twice == "config" and "not a record" in told)
+    (problem,) = store.problems().values()
+    assert f"{twice!r} occurs twice" in problem or (twice == "config" and "not a record" in problem)
     with pytest.raises(RecordError, match="not a record"):
         store.read(path, curves=False)
 

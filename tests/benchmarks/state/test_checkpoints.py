@@ -115,8 +115,8 @@ def test_a_checkpoint_that_might_give_other_numbers_is_ignored_with_one_line(kep
     change, reason = DAMAGES[damage]
     change(file(kept))
     assert kept.find(DATA, MADE) is None
-    told = capsys.readouterr().out
-    assert reason in told and told.count("\n") == 1 and told.endswith("; training starts from the beginning\n")
+    output = capsys.readouterr().out
+    assert reason in output and output.count("\n") == 1 and output.endswith("; training starts from the beginning\n")
 
 
 def test_a_pickle_is_not_executed(kept, capsys, tmp_path):
@@ -229,8 +229,8 @@ def test_a_checkpoint_that_cannot_be_written_stops_nothing(monkeypatch, tmp_path
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         saver(SimpleNamespace(epoch=5, epochs=20, finished=False, state=dict))
-    told = capsys.readouterr().out
-    assert "could be written" in told and "No space left on device" in told and told.count("\n") == 1
+    output = capsys.readouterr().out
+    assert "could be written" in output and "No space left on device" in output and output.count("\n") == 1
     assert names(kept.folder) == own and kept.find(DATA, MADE).epoch == 3
 
 

@@ -112,10 +112,10 @@ def look(folder: Path, path: Path) -> None:
     queued = jobs.pending(state)
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
     assert plan.runs[0].status == "done"
-    told = [inspection.plan_text(plan)]
-    told.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE)[0])
-    told += [inspection.failure_text(found) for key in KEYS if (found := Failures(state).get(key))]
-    assert all(map(str.encode, told)), "all of it can be printed"
+    texts = [inspection.plan_text(plan)]
+    texts.append(inspection.status_text([fakes.get("fake")], None, [0, 1, 2], results, state, fakes.SUITE)[0])
+    texts += [inspection.failure_text(found) for key in KEYS if (found := Failures(state).get(key))]
+    assert all(map(str.encode, texts)), "all of it can be printed"
     for key, config in zip(KEYS, RUNS):
         failure = Failures(state).get(key)
         if failure:
@@ -258,8 +258,8 @@ def test_a_sweep_waits_for_a_claim_that_it_cannot_read_only_until_that_is_old(tm
     os.symlink(text, claims / CLAIMED)
 
     class Display(runner.Display):
-        def say(self, told):
-            said.append(told)
+        def say(self, message):
+            said.append(message)
             os.utime(claims / CLAIMED, (0, 0), follow_symlinks=False)
 
     folders = {"results": tmp_path / "results", "state": tmp_path / "state"}

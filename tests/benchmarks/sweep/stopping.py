@@ -45,8 +45,8 @@ def failing(configs: list[dict[str, Any]], *, state: Path, report) -> list[fakes
 def main(file: str) -> None:
     """Do the group in a file, and write what became of its runs beside it. Unless it trains half, stop at every record
     and failure: when it is on disk, but has not got its name."""
-    told = json.loads(Path(file).read_text())
-    group = jobs._group(**told)
+    fields = json.loads(Path(file).read_text())
+    group = jobs._group(**fields)
     sync = os.fsync
 
     def fsync(handle: int) -> None:

@@ -102,9 +102,9 @@ def checkpoint(folders, config, **about):
     """The checkpoint of a stack of two, at epoch 30 of 120 after 60 seconds."""
     folder = folders[1] / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
-    told = {"epoch": 30, "epochs": 120, "seconds": 60.0, "keys": [training_key(config), "another"]}
-    told |= {"code": CODE, "torch": torch.__version__, "device": "cpu", "threads": 1, "cpu": provenance.cpu()} | about
-    (folder / "stack.ckpt").write_text("digest\n" + json.dumps(told) + "\n")
+    header = {"epoch": 30, "epochs": 120, "seconds": 60.0, "keys": [training_key(config), "another"]}
+    header |= {"code": CODE, "torch": torch.__version__, "device": "cpu", "threads": 1, "cpu": provenance.cpu()} | about
+    (folder / "stack.ckpt").write_text("digest\n" + json.dumps(header) + "\n")
     (folder / training_key(config)).symlink_to("stack.ckpt")
 
 

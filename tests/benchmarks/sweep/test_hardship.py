@@ -134,9 +134,9 @@ def test_a_full_disk_of_the_state_is_said_before_anything_is_computed(mount, swe
 def test_a_read_only_folder_is_said_before_anything_is_computed(mount, sweep, tmp_path, folder, error):
     path = mount(tmp_path / folder)
     remount(path, "ro")
-    with pytest.raises(error, match=r"Read-only file system.*--" + folder) as told:
+    with pytest.raises(error, match=r"Read-only file system.*--" + folder) as caught:
         sweep()
-    assert str(path) in str(told.value) and not (tmp_path / "state" / "trained").exists()
+    assert str(path) in str(caught.value) and not (tmp_path / "state" / "trained").exists()
     remount(path, "rw")
     complete(sweep, tmp_path)
 
@@ -160,8 +160,8 @@ def test_a_checkpoint_that_finds_no_room_stops_nothing(mount, tmp_path, monkeypa
     path = mount(tmp_path / "state" / "checkpoints", size=8192)
     found = run(config("MFVI"), tmp_path / "state")
     assert numbers(found[0]) == numbers(run(config("MFVI"), tmp_path / "other")[0])
-    told = capsys.readouterr().out.splitlines()
-    assert len(told) == 3 and all("(No space left on device); training continues without" in line for line in told)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("(No space left on device); training continues without" in line for line in lines)
     assert set(files(path)) <= {".lock"}
 
 

@@ -114,11 +114,11 @@ def undisturbed(start, tmp_path_factory):
         begin = time.monotonic()
         assert end(start(folder)) == 0
         seconds.append(time.monotonic() - begin)
-    (told,) = folder.glob("made-*")
+    (file,) = folder.glob("made-*")
     whole = facts(folder)
     assert set(whole) == set(map(run_key, killing.table())) and all(artifact for _, artifact in whole.values())
     assert leftovers(folder) == []
-    return whole, seconds[-1], json.loads(told.read_text())["touched"]
+    return whole, seconds[-1], json.loads(file.read_text())["touched"]
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ def say(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     def run(*words: str) -> tuple[int, str]:
         with pytest.raises(SystemExit) as end:
             build(Suite())([*words, "--results", str(tmp_path / "here"), "--state", str(tmp_path / "here-state")])
-        told = capsys.readouterr()
-        return end.value.code or 0, told.out + told.err
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out + printed.err
 
     return run
 
@@ -58,16 +58,16 @@ def metrics(results: Path) -> dict[str, list[str]]:
 
 
 def test_named_and_installed_plugins_give_the_same_records_in_every_executor(folder, say):
-    asked = ("run", "mine", "--protocol", "smoke", "--seeds", "1", "--method", "Wasserstein FVI")
-    status, told = say(*asked, "--executor", "inprocess")
-    assert status == 0 and "2 runs: 2 made now" in told, told
+    command = ("run", "mine", "--protocol", "smoke", "--seeds", "1", "--method", "Wasserstein FVI")
+    status, output = say(*command, "--executor", "inprocess")
+    assert status == 0 and "2 runs: 2 made now" in output, output
     about = folder / "my_fvi-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-fvi\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[fvi_bench.plugins]\nmy-fvi = mine\n")
     environment = {k: v for k, v in os.environ.items() if k != "FVI_PLUGINS"} | {"PYTHONPATH": str(folder)}
     where = ("--results", str(folder / "there"), "--state", str(folder / "there-state"))
-    done = outsider.run(*asked, "--executor", "pool", "--workers", "1", *where, environment=environment)
+    done = outsider.run(*command, "--executor", "pool", "--workers", "1", *where, environment=environment)
     assert done.returncode == 0 and "2 runs: 2 made now" in done.stdout, done.stderr
     found = metrics(folder / "here")
     assert len(found) == 2 and found == metrics(folder / "there")
@@ -116,25 +116,25 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
     both = f"{folder / 'mine.py'}{os.pathsep}{folder / 'table.py'}"
     monkeypatch.setenv("FVI_PLUGINS", both)
     with forgotten():
-        status, told = say("run", "two", "--executor", "inprocess", "--dataset", "cinquin_1d")
-        assert status == 0 and "2 runs: 2 made now" in told, told
+        status, output = say("run", "two", "--executor", "inprocess", "--dataset", "cinquin_1d")
+        assert status == 0 and "2 runs: 2 made now" in output, output
     monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
     with forgotten():
-        status, told = say("plan", "two")
-        assert status == 0 and "1 runs: 1 done" in told, told
-        assert "table two, row Wide FSVI: plug-in absent: no method 'Wide FSVI'" in told
-        assert "table two, row MAP: plug-in absent: no data set 'waves'" in told
+        status, output = say("plan", "two")
+        assert status == 0 and "1 runs: 1 done" in output, output
+        assert "table two, row Wide FSVI: plug-in absent: no method 'Wide FSVI'" in output
+        assert "table two, row MAP: plug-in absent: no data set 'waves'" in output
         printed = text(aggregate(tables.get("two"), "paper", Records(folder / "here")))
         assert "— plug-in absent" in printed and "largest_error" in printed and "±" not in printed.splitlines()[0]
-        status, told = say("status", "two")
-        assert status == 0 and "not counted" not in told
+        status, output = say("status", "two")
+        assert status == 0 and "not counted" not in output
     (folder / "bikes.csv").unlink()
     monkeypatch.setenv("FVI_PLUGINS", both)
     with forgotten():
-        status, told = say("status", "mine")
+        status, output = say("status", "mine")
         assert (
             status == 0
-            and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in told
+            and f"data absent: {folder / 'bikes.csv'}: expected a file of data set bikes, found none" in output
         )
 
 
@@ -143,8 +143,9 @@ def test_a_table_whose_every_row_is_absent_is_no_empty_success(folder, say, monk
     monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
     with forgotten():
         for options in ((), ("--seeds", "1")):
-            status, told = say("run", "two", *options)
-            assert status == 2 and "no run is left" in told and "no method 'MAPP'; did you mean 'MAP'" in told, told
+            status, output = say("run", "two", *options)
+            assert status == 2 and "no run is left" in output, output
+            assert "no method 'MAPP'; did you mean 'MAP'" in output, output
 
 
 def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(folder, say, monkeypatch):
@@ -163,7 +164,7 @@ def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(fold
         assert [(run.status, run.note) for run in plan.runs] == [("stale", "its record lacks largest_error")]
         (group,) = plan.groups
     with forgotten():  # as a worker, which has looked up nothing yet
-        (outcome,) = perform(group, lambda fraction, told="": None)
+        (outcome,) = perform(group, lambda fraction, message="": None)
     assert outcome.status == "done"
     assert any(row["metric"] == "largest_error" for row in Store(results).get(configs[0])["metrics"])
 
@@ -224,15 +225,15 @@ def test_a_metric_that_fails_is_named_and_one_of_other_sources_has_its_reference
 
 
 def test_a_row_more_has_the_settings_of_the_table_and_is_marked(folder, say):
-    status, told = say("plan", "digits", "--protocol", "smoke", "--also", "wide fsvi", "--method", "Wide FSVI")
-    assert status == 0 and "2 runs: 2 missing" in told
+    status, output = say("plan", "digits", "--protocol", "smoke", "--also", "wide fsvi", "--method", "Wide FSVI")
+    assert status == 0 and "2 runs: 2 missing" in output
     table = tables.get("digits").also("Wide FSVI")
     assert table.rows[-1].label == "Wide FSVI (not in the paper)" and table.also("FSVI") is table
     runs = [config for config in table.runs("smoke") if config["method"] == "Wide FSVI"]
     assert runs[0]["parts"]["network"]["hidden"] == [50, 50] and runs[0]["parts"]["training"]["epochs"] == 2
     assert "Wide FSVI (not in the paper)" in text(aggregate(table, "smoke", Records(folder / "here")))
-    status, told = say("plan", "digits", "--also", "Wide FSV")
-    assert status == 2 and "unknown method 'Wide FSV': did you mean 'Wide FSVI'" in told
+    status, output = say("plan", "digits", "--also", "Wide FSV")
+    assert status == 2 and "unknown method 'Wide FSV': did you mean 'Wide FSVI'" in output
 
 
 @pytest.mark.parametrize("name", ["digits", "toys", "uci", "cinquin2024-1", "cinquin2024-2", "rotated-mnist",
@@ -281,8 +282,8 @@ def test_a_recipe_that_cannot_says_so(folder, say):
     with pytest.raises(NoRecipe, match="table strict cannot make a row of 'GP'"):
         strict.also("GP")
     tables.add(strict)
-    status, told = say("plan", "strict", "--also", "Wide FSVI")
-    assert status == 2 and "table strict cannot make a row of 'Wide FSVI'" in told
+    status, output = say("plan", "strict", "--also", "Wide FSVI")
+    assert status == 2 and "table strict cannot make a row of 'Wide FSVI'" in output
 
 
 def test_misfits_are_named_before_training(folder, say, monkeypatch):
@@ -307,20 +308,20 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
     monkeypatch.setenv("FVI_PLUGINS", os.pathsep.join(str(folder / name) for name in ("mine.py", "wrong.py")))
     names = ("Point KL", "No prior", "GP with KL", "Precisions", "Wasserstein FVI")
     also = [word for name in names for word in ("--also", name)]
-    status, told = say("run", "toys", "--protocol", "smoke", "--dry-run", *also, "--dataset", "cinquin_1d")
-    assert status == 1, told
+    status, output = say("run", "toys", "--protocol", "smoke", "--dry-run", *also, "--dataset", "cinquin_1d")
+    assert status == 1, output
     assert (
         "does not fit: Point KL on cinquin_1d: NotSupported: family 'point' is not a Gaussian over network parameters"
-        in told
+        in output
     )
     assert (
         "does not fit: No prior on cinquin_1d: divergence 'weight_kl' needs a prior or a context, "
-        "and the method has none" in told
+        "and the method has none" in output
     )
-    assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' has its own objective" in told
-    assert "does not fit: Precisions on cinquin_1d: RuntimeError: expected scalar type Double but found Float" in told
-    assert f"({folder / 'wrong.py'}, line 12)" in told and told.count("wrong.py") == 1
-    assert told.count("does not fit") == 4
+    assert "does not fit: GP with KL on cinquin_1d: NotSupported: family 'exact_gp' has its own objective" in output
+    assert "does not fit: Precisions on cinquin_1d: RuntimeError: expected scalar type Double but found Float" in output
+    assert f"({folder / 'wrong.py'}, line 12)" in output and output.count("wrong.py") == 1
+    assert output.count("does not fit") == 4
 
 
 @pytest.mark.parametrize(

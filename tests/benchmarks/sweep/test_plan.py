@@ -131,7 +131,7 @@ def test_seeds(text, seeds):
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         (None, None),
         ("5", None),
@@ -141,9 +141,9 @@ def test_seeds(text, seeds):
         ("7,9", "--seeds 7,9: table fake has 5 replicates at protocol smoke, none of 2 requested are used"),
     ],
 )
-def test_seeds_that_a_table_does_not_have_are_told(text, told):
+def test_seeds_that_a_table_does_not_have_are_told(text, message):
     tables = [fakes.get("fake"), fakes.get("fake-none"), fakes.get("fake-slow")]
-    assert begin.beyond(tables, None, text) == ([told] if told else [])
+    assert begin.beyond(tables, None, text) == ([message] if message else [])
 
 
 @pytest.mark.parametrize("text", ["0", "a", "3-1", "-1", "0-", "0-,5", "1.5", ","])

@@ -27,12 +27,12 @@ def lines_of(tmp_path, display, capsys) -> str:
 
 
 def test_plain_progress(tmp_path, capsys):
-    told = lines_of(tmp_path, progress.Plain(every=0), capsys)
-    assert told.splitlines()[0] == "3 runs: 3 missing; 3 groups of runs to train"
-    assert "0/3 runs, time left not known [MAP, digits, split 0 seed 0 50%]" in told
-    assert "failed: MAP, digits, split 1 seed 1: it diverged" in told
-    assert "failed: MAP, digits, split 2 seed 2: for the same reason" in told
-    assert told.splitlines()[-1].startswith("3/3 runs, 2 failed in ")
+    output = lines_of(tmp_path, progress.Plain(every=0), capsys)
+    assert output.splitlines()[0] == "3 runs: 3 missing; 3 groups of runs to train"
+    assert "0/3 runs, time left not known [MAP, digits, split 0 seed 0 50%]" in output
+    assert "failed: MAP, digits, split 1 seed 1: it diverged" in output
+    assert "failed: MAP, digits, split 2 seed 2: for the same reason" in output
+    assert output.splitlines()[-1].startswith("3/3 runs, 2 failed in ")
     assert len(lines_of(tmp_path, progress.Plain(every=1000), capsys).splitlines()) == 4
 
 
@@ -55,8 +55,9 @@ def test_a_record_that_could_not_be_saved_at_once_is_no_failure(tmp_path, capsys
     display = progress.Plain(every=0)
     display.begin(plan, Forecast([group]))
     display.end(group, [RunOutcome(group.keys[0], "unsaved", "no space left")])
-    _, told, last = capsys.readouterr().out.splitlines()
-    assert told == f"not saved yet: {group.title}: no space left ({group.keys[0]})" and last.startswith("1/1 runs in ")
+    _, message, last = capsys.readouterr().out.splitlines()
+    assert message == f"not saved yet: {group.title}: no space left ({group.keys[0]})"
+    assert last.startswith("1/1 runs in ")
 
 
 def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
@@ -70,17 +71,17 @@ def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     display.report(
         group, 0.7, "MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node"
     )
-    told = capsys.readouterr().out
-    assert "split 0 seed 0 50%]" in told and "split 0 seed 0 100% making images: 2 of 19]" in told
-    assert "split 0 seed 0 60% waiting for a training by process 7 on node]" in told
-    assert "70% MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node]" in told
+    output = capsys.readouterr().out
+    assert "split 0 seed 0 50%]" in output and "split 0 seed 0 100% making images: 2 of 19]" in output
+    assert "split 0 seed 0 60% waiting for a training by process 7 on node]" in output
+    assert "70% MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node]" in output
     for _ in range(2):  # as of two workers, each of which tells of the whole group
         display.end(group, [RunOutcome(group.keys[0], "done")])
     assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 runs in ")
     for _ in range(2):
         display.end(group, [RunOutcome(group.keys[0], "failed", "it diverged")])
-    told = capsys.readouterr().out
-    assert told.count("failed: ") == 1 and told.splitlines()[-1].startswith("1/1 runs, 1 failed in ")
+    output = capsys.readouterr().out
+    assert output.count("failed: ") == 1 and output.splitlines()[-1].startswith("1/1 runs, 1 failed in ")
 
 
 def test_an_evaluation_after_training_is_not_said_to_be_over(tmp_path, capsys):
@@ -133,9 +134,9 @@ def test_a_terminal_that_redraws_nothing_has_plain_lines(monkeypatch, term, kind
 def test_live_progress(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    told = lines_of(tmp_path, progress.Live(), capsys)
-    assert "3 runs: 3 missing" in told and "failed: MAP, digits, split 1 seed 1: it diverged" in told
-    assert "3/3, 2 failed" in told
+    output = lines_of(tmp_path, progress.Live(), capsys)
+    assert "3 runs: 3 missing" in output and "failed: MAP, digits, split 1 seed 1: it diverged" in output
+    assert "3/3, 2 failed" in output
 
 
 def test_long_reasons_are_cut_in_lists():

@@ -155,8 +155,8 @@ def test_two_sweeps_at_once_share_the_work(tmp_path):
     both = [command(tmp_path, "run", "fake-wait", "fake-slow", "--workers", "1") for _ in range(2)]
     until(lambda: (tmp_path / "state" / "trained").exists() and len(processes(tmp_path)) == 2)
     (tmp_path / "state" / "go").touch()
-    told = [process.communicate(timeout=120)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
+    outputs = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
     assert len(trained(tmp_path)) == len(numbers(tmp_path)) == 16, "a run was trained twice"
     assert len(processes(tmp_path)) == 2
 
@@ -222,18 +222,18 @@ def test_a_stopped_sweep_is_gone_on_with(tmp_path, how, executor):
     waiting = 2 if executor == "pool" else 1
     until(lambda: (tmp_path / "state" / "trained").exists() and len(trained(tmp_path)) == 5 + waiting)
     os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
-    told = process.communicate(timeout=60)[0]
-    assert process.returncode == 130, told
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
     assert (
-        "5 made now" in told
-        and "python -m benchmarks run fake fake-wait --workers 2 " in told.partition("to continue: ")[2]
-        and "Traceback" not in told
+        "5 made now" in output
+        and "python -m benchmarks run fake fake-wait --workers 2 " in output.partition("to continue: ")[2]
+        and "Traceback" not in output
     )
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"] and not Failures(tmp_path / "state").keys()
     assert len(numbers(tmp_path)) == 5
     (tmp_path / "state" / "go").touch()
-    told = command(tmp_path, "run", "fake", "fake-wait").communicate(timeout=60)[0]
-    assert "4 made now, 5 already recorded" in told
+    output = command(tmp_path, "run", "fake", "fake-wait").communicate(timeout=60)[0]
+    assert "4 made now, 5 already recorded" in output
     assert len(numbers(tmp_path)) == 9 and len(trained(tmp_path)) == 9 + waiting
 
 

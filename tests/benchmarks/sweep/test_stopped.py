@@ -80,7 +80,7 @@ class Stopped:
         return {str(path): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
 
     def outcomes(self) -> list[str]:
-        return [told["status"] for told in json.loads(Path(f"{self.file}.outcomes").read_text())]
+        return [outcome["status"] for outcome in json.loads(Path(f"{self.file}.outcomes").read_text())]
 
 
 @pytest.fixture
@@ -146,15 +146,15 @@ def test_a_woken_holder_writes_over_nothing_that_others_made(stopped, execute):
     expected = []
     for run, key in enumerate(found.group.keys):
         fate = FATES[run % len(FATES)]
-        told = fate(found, run, key)
-        expected.append(own if told == "own" else told)
+        ending = fate(found, run, key)
+        expected.append(own if ending == "own" else ending)
         if fate is begun_by_another:
             Failures(found.state).write(found.group.configs[run], key, "noted by another")
         before = found.files()
         found.wake()
         assert found.wait() == (run < RUNS - 1)
         changed = {Path(path).stem for path, now in found.files().items() if before.get(path) != now}
-        assert changed == ({key} if told == "own" else set()) and not before.keys() - found.files().keys()
+        assert changed == ({key} if ending == "own" else set()) and not before.keys() - found.files().keys()
         if fate is begun_by_another:
             assert found.claims.holder(key) == Holder.me() and Failures(found.state).attempts(key) == 1
             assert found.make(run) == "done", "the other one makes it at last"
@@ -195,7 +195,7 @@ def test_the_end_of_a_dead_process_is_told_only_of_runs_that_nobody_else_has(sto
     os.symlink(json.dumps(put), found.claims.folder / keys[2])
     found.process.kill()
     found.process.wait()
-    told = settle(found.group, "it was killed")
-    assert [one.status for one in told] == ["done", "failed", "elsewhere"] + ["failed"] * (RUNS - 3)
+    outcomes = settle(found.group, "it was killed")
+    assert [one.status for one in outcomes] == ["done", "failed", "elsewhere"] + ["failed"] * (RUNS - 3)
     assert Failures(found.state).keys() == sorted({*keys} - {keys[0], keys[2]})
     assert list(found.claims.live()) == [keys[2]]

@@ -56,8 +56,8 @@ def test_array_tasks_have_the_number_of_threads_of_their_submission(monkeypatch)
 
 def test_the_command_that_continues_has_the_same_number_of_threads(monkeypatch):
     monkeypatch.setenv(hints.VARIABLE, "make table-digits")
-    for chosen, told in (("", ""), ("1", ""), ("2", "FVI_THREADS=2 ")):
+    for chosen, setting in (("", ""), ("1", ""), ("2", "FVI_THREADS=2 ")):
         monkeypatch.setenv(threads.VARIABLE, chosen)
-        assert hints.again() == f"{told}make table-digits"
+        assert hints.again() == f"{setting}make table-digits"
     monkeypatch.setenv(hints.VARIABLE, "make table-digits FVI_THREADS=2")
     assert hints.again() == "make table-digits FVI_THREADS=2"

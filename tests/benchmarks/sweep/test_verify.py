@@ -56,15 +56,15 @@ def test_another_number_is_seen_with_its_size(store, times, verdict):
     assert found.of == "digits accuracy" and found.alarming == (verdict == "different")
 
 
-@pytest.mark.parametrize(("about", "told"), [
+@pytest.mark.parametrize(("about", "machine"), [
     ({"cpu": "some other (family 1, model 2)"}, "some other (family 1, model 2)"),
     ({"threads": 2}, f"{provenance.cpu()}, 2 threads"),
     ({"device": "NVIDIA H200"}, f"{provenance.cpu()}, NVIDIA H200"),
 ])  # fmt: skip
-def test_another_machine_excuses_a_difference(store, about, told):
+def test_another_machine_excuses_a_difference(store, about, machine):
     changed(store, fakes.config(1), times=1.01, about=about)
     found = again(store, [fakes.config(1)])
-    assert found[0].verdict == "different" and not found[0].alarming and found[0].machines[0] == told
+    assert found[0].verdict == "different" and not found[0].alarming and found[0].machines[0] == machine
     assert "another model of processor, number of threads or device" in upkeep.comparison_text(found)
 
 
@@ -174,8 +174,8 @@ def test_named_records_are_verified_and_stay(store, capsys):
     before = {path: path.read_bytes() for path in store.paths().values()}
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["verify", run_key(config), "--workers", "1", "--results", str(store.root)])
-    told = capsys.readouterr().out
-    assert end.value.code == 1 and "1 records; their trainings took" in told and "1 records: 1 different" in told
+    output = capsys.readouterr().out
+    assert end.value.code == 1 and "1 records; their trainings took" in output and "1 records: 1 different" in output
     assert {path: path.read_bytes() for path in store.paths().values()} == before
     with pytest.raises(SystemExit):
         build(fakes.SUITE)(["verify", "nothing", "--results", str(store.root)])
@@ -187,8 +187,8 @@ def test_an_invalid_record_is_left_out_of_the_sample_and_named(store, capsys):
     path.write_text("{")
     with pytest.raises(SystemExit) as end:
         build(fakes.SUITE)(["verify", "--n", "1", "--workers", "1", "--results", str(store.root)])
-    told = capsys.readouterr().out
-    assert end.value.code == 1 and "of the 4 whose" in told and f"not counted: {path}: not a whole record" in told
+    output = capsys.readouterr().out
+    assert end.value.code == 1 and "of the 4 whose" in output and f"not counted: {path}: not a whole record" in output
 
 
 def test_other_data_are_named(store):

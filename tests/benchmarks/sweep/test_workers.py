@@ -54,7 +54,7 @@ def test_every_group_comes_back_once_and_is_recorded(make, folders):
     assert all([o.key for o in outcomes] == list(group.keys) for group, outcomes in found)
     assert {o.status for _, outcomes in found for o in outcomes} == {"done"}
     assert records(folders) == {s: fakes.number(fakes.config(s, stack=2)) for s in range(5)}
-    assert {(group.keys, *told) for group in todo for told in ((0.0, ""), (0.5, "half way"))} <= set(seen)
+    assert {(group.keys, *progress) for group in todo for progress in ((0.0, ""), (0.5, "half way"))} <= set(seen)
     assert Claims(folders[1] / "claims").live() == {}
 
 
@@ -307,9 +307,9 @@ def test_in_silence_the_last_report_is_repeated(folders, monkeypatch):
     monkeypatch.setattr("benchmarks.sweep.workers.SILENCE", 0.05)
     heard = []
 
-    def stop(*told):
-        heard.append(told[1:])
-        if told[1] and heard[-3:] == 3 * [told[1:]]:
+    def stop(*progress):
+        heard.append(progress[1:])
+        if progress[1] and heard[-3:] == 3 * [progress[1:]]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -365,8 +365,10 @@ def test_gpus_are_those_that_this_process_may_use(tmp_path, monkeypatch):
     assert available_devices(tmp_path) == [], "a machine without any"
     for name in ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
-    for told, found in ((None, ["0", "1", "2"]), ("3, GPU-a", ["3", "GPU-a"]), ("", []), ("-1", [])):
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES") if told is None else monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+    for setting, found in ((None, ["0", "1", "2"]), ("3, GPU-a", ["3", "GPU-a"]), ("", []), ("-1", [])):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if setting is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
         assert available_devices(tmp_path) == found
 
 

@@ -84,5 +84,5 @@ def test_figure_13_turns_images_by_multiples_of_20_degrees() -> None:
 def test_alpha_eps_is_not_called_the_noise_of_the_labels(table) -> None:
     noise = milios_targets(torch.tensor([[0]]), 2, parts("GFSVI (KMNIST)")["prior"]["alpha_eps"])[1]
     assert noise.min() > 0.5
-    told = " ".join(" ".join((note.text, *note.more)) for note in table.notes_on("paper"))
-    assert "with alpha_eps 0.01" in told and "noise 0.01 (Milios" not in told
+    notes = " ".join(" ".join((note.text, *note.more)) for note in table.notes_on("paper"))
+    assert "with alpha_eps 0.01" in notes and "noise 0.01 (Milios" not in notes

@@ -68,11 +68,11 @@ def test_a_changed_setting_is_a_change_that_names_the_row(name, setting, planned
     table = tables.get(name)
     row = next(row for row in table.rows if row.method and row.method not in ("HMC", "GP"))
 
-    def changed(asked, dataset, protocol):
-        recipe = table.recipe(asked, dataset, protocol)
-        if recipe is None or asked.label != row.label:
+    def changed(other, dataset, protocol):
+        recipe = table.recipe(other, dataset, protocol)
+        if recipe is None or other.label != row.label:
             return recipe
-        value = make_config(table_method(asked), dataset, protocol, recipe, 0, 0)["parts"]
+        value = make_config(table_method(other), dataset, protocol, recipe, 0, 0)["parts"]
         parts: dict = {}
         inner = parts
         for step in setting[:-1]:
@@ -81,8 +81,8 @@ def test_a_changed_setting_is_a_change_that_names_the_row(name, setting, planned
         inner[setting[-1]] = 2 * value[setting[-1]]
         return recipe.with_parts(parts)
 
-    def table_method(asked):
-        return asked.method
+    def table_method(other):
+        return other.method
 
     now = dict(manifest.plans([replace(table, recipe=changed)]))
     before = manifest.manifest((place, runs) for place, runs in planned.items() if place.table == name)

@@ -25,19 +25,19 @@ def own(training: dict[str, Any] | None = None, **changes: Any) -> tables.Table:
 
 
 @pytest.mark.parametrize(
-    ("training", "told"),
+    ("training", "message"),
     [
         ({"optimiser": {"name": "adam", "lr": -0.1}}, "training.optimiser.lr: expected 0 or more, found -0.1"),
         ({"batch_size": 0}, "training.batch_size: expected 1 or more, found 0"),
         ({"epoch": 3}, "training: training 'gradient' has no hyper-parameter 'epoch'; did you mean 'epochs'?"),
     ],
 )
-def test_a_setting_beyond_its_limits_is_one_message_with_table_and_row(training, told, capsys) -> None:
+def test_a_setting_beyond_its_limits_is_one_message_with_table_and_row(training, message, capsys) -> None:
     with pytest.raises(InvalidRecipe, match="table mine, row MAP on boston"):
         own(training).runs()
     with pytest.raises(SystemExit), as_messages():
         own(training).runs()
-    assert capsys.readouterr().err.startswith(f"error: table mine, row MAP on boston: {told}")
+    assert capsys.readouterr().err.startswith(f"error: table mine, row MAP on boston: {message}")
 
 
 def test_settings_of_a_method_that_the_table_does_not_have_are_refused() -> None:
@@ -57,8 +57,8 @@ def test_the_likelihood_follows_the_task_unless_it_is_named() -> None:
 
 
 def test_a_misspelt_metric_is_named_before_anything_is_trained() -> None:
-    told = ["table mine, column rmsee: plug-in absent: no metric 'rmsee'; did you mean 'rmse' or 'mse' or 'msp'?"]
-    assert lacking([own(metrics=["rmse", "rmsee"])], None) == told
+    messages = ["table mine, column rmsee: plug-in absent: no metric 'rmsee'; did you mean 'rmse' or 'mse' or 'msp'?"]
+    assert lacking([own(metrics=["rmse", "rmsee"])], None) == messages
     assert lacking([own(metrics=["rmse"])], None) == []
     assert lacking([own(metrics=["qqqq"])], None)[0].endswith("no metric 'qqqq'")
 
@@ -78,9 +78,9 @@ def test_parts_that_need_validation_data_do_not_fit_a_set_without() -> None:
         (laplace | {"own": {"Laplace": {"fit.precision": "validation"}}}, "fit: expected validation data"),
         (stopped, "early stopping: expected validation data"),
     )
-    for given, told in cases:
+    for given, message in cases:
         (found,) = misfits(own(datasets=["digits"], metrics=["nll"], **given).runs())
-        assert found.startswith("does not fit: ") and f"ValueError: {told}" in found
+        assert found.startswith("does not fit: ") and f"ValueError: {message}" in found
     assert misfits(own(datasets=["digits"], metrics=["nll"], **laplace).runs()) == []
 
 

@@ -52,8 +52,8 @@ def test_the_row_of_retina_mnist_is_retinas_whole() -> None:
 
 def test_rows_differ_in_what_they_say() -> None:
     main, full, jitter, diagonal, features, kl, narrow, _ = SMALL.rows
-    told = [changes(SMALL, row, full, "own") for row in (jitter, diagonal, features)]
-    assert told == [{"divergence.jitter"}, {"divergence.covariance"}, {"prior.features"}]
+    differences = [changes(SMALL, row, full, "own") for row in (jitter, diagonal, features)]
+    assert differences == [{"divergence.jitter"}, {"divergence.covariance"}, {"prior.features"}]
     assert {"divergence.covariance", "prior", "weight.scaling"} <= changes(SMALL, kl, full, "own")
     assert changes(SMALL, narrow, kl, "own") == {"family.log_var_init"}
     assert changes(SMALL, main, narrow, "own") == {"family.layers"}

@@ -215,8 +215,8 @@ def test_unprinted_settings_begin_with_the_tables_own_and_differ_in_one_number(
     assert training_key(found[0]) == training_key(runs("rudner2022-1", label, "fashion_mnist", "paper")[0])
     assert [each["parts"][part][key] for each in found] == expected
     assert [merge(each["parts"], {part: {key: expected[0]}}) for each in found] == [found[0]["parts"]] * len(expected)
-    told = words_of(tables.get(f"rudner2022-1-{name}"), "paper")
-    assert all(f" {number:g}" in told for number in expected[1:]), "the notes name every number"
+    notes = words_of(tables.get(f"rudner2022-1-{name}"), "paper")
+    assert all(f" {number:g}" in notes for number in expected[1:]), "the notes name every number"
 
 
 def test_a_laplace_posterior_has_the_training_precision_or_one_of_held_out_images() -> None:
@@ -341,5 +341,5 @@ def test_normalisation_and_prior_of_mfvi_on_cifar10_are_told() -> None:
     found = parts("rudner2022-2", "MFVI", "cifar10")
     assert "layers" not in found["family"], "all parameters are random, those of normalisation too"
     assert has(found["prior"], name="gaussian_weights", variance=1.0)
-    told = words_of(tables.get("rudner2022-2"), "paper")
-    assert "random scales and shifts" in told and "MFVI's prior (here N(0, 1)" in told
+    notes = words_of(tables.get("rudner2022-2"), "paper")
+    assert "random scales and shifts" in notes and "MFVI's prior (here N(0, 1)" in notes

@@ -211,12 +211,12 @@ def test_layers_of_dotted_settings_are_merged_and_none_is_changed():
 
 def test_a_row_with_a_metric_of_its_own_asks_for_that_one():
     table = tables.get("pequignot2020-5-readings")
-    shown = table.metrics_of_runs("paper")
+    metrics = table.metrics_of_runs("paper")
     row, mixture, *_ = table.rows
     column = next(c for c in table.columns if c.cell == Cell("yacht", "", "log_posterior_predictive"))
     assert column.cell_of(row).metric == "gaussian_log_predictive" and column.cell_of(mixture) == column.cell
     (first, *_) = table.cell_runs(row, column, "paper")
-    assert shown[run_key(first)] == {"rmse", "log_posterior_predictive", "gaussian_log_predictive"}
+    assert metrics[run_key(first)] == {"rmse", "log_posterior_predictive", "gaussian_log_predictive"}
     assert run_key(first) == run_key(table.cell_runs(mixture, column, "paper")[0])
 
 

@@ -32,12 +32,12 @@ def test_all_tables_are_of_the_same_runs() -> None:
 
 def test_every_run_is_beside_its_reference() -> None:
     for config in TOYS.runs("paper"):
-        name, asked = config["dataset"]["name"], config["evaluation"].get("reference")
-        if asked is None:  # the reference itself
+        name, reference = config["dataset"]["name"], config["evaluation"].get("reference")
+        if reference is None:  # the reference itself
             assert (config["method"], config["seed"]) == (REFERENCES[name], 0)
             continue
-        ((label, (other,)),) = asked["against"].items()
-        assert (asked["set"], asked["exact"], other["seed"]) == ("grid", False, 0)
+        ((label, (other,)),) = reference["against"].items()
+        assert (reference["set"], reference["exact"], other["seed"]) == ("grid", False, 0)
         assert label == other["method"] == REFERENCES[name] == ("GP" if name in ("cinquin_1d", "snelson") else "HMC")
         if label == "HMC":
             assert other["parts"]["network"] == config["parts"]["network"]

@@ -213,11 +213,11 @@ def test_the_command_line_starts_shows_and_ends_a_cluster(folder, capsys):
 
     line = f"export SLURM_CONF={folder}/slurm.conf\n"
     assert say("status")[0] == 1
-    status, told, aside = say("up", "--cores", "3", "--kill-wait", "2")
-    assert (status, told) == (0, line) and "is up" in aside
+    status, output, aside = say("up", "--cores", "3", "--kill-wait", "2")
+    assert (status, output) == (0, line) and "is up" in aside
     assert "was up already" in say("up")[2]
-    status, told, _ = say("status")
-    assert status == 0 and "idle" in told and line in told
+    status, output, _ = say("status")
+    assert status == 0 and "idle" in output and line in output
     assert "CPUTot=3" in Shell(local.Cluster(folder))("scontrol", "show", "node")
     assert "is down" in say("down")[1] and "was not up" in say("down")[1] and say("status")[0] == 1
     (folder / "slurm.conf").write_text("someone else's")

@@ -111,8 +111,8 @@ def test_runs_of_a_submission_in_the_queue_are_pending_but_for_those_that_failed
     first, second, third, _ = groups(folders)
     made = submitted(folders, [first, second])
     slurm(squeue=line(made, "7_0", "RUNNING", "None") + "\n" + line(made, "7_1") + "\necho '8_0|PENDING|None|others'")
-    told = "SLURM job 7: array tasks: 1 running, 1 waiting (Priority)"
-    assert jobs.pending(folders[1]) == {first.keys[0]: told, second.keys[0]: told}
+    state = "SLURM job 7: array tasks: 1 running, 1 waiting (Priority)"
+    assert jobs.pending(folders[1]) == {first.keys[0]: state, second.keys[0]: state}
     plan = make_plan(
         [j.configs[0] for j in (first, second, third)], *folders, fakes.SUITE, queued=jobs.pending(folders[1])
     )
@@ -314,8 +314,8 @@ def test_a_refused_submission_is_over_and_says_what_to_do(folders, slurm):
 def test_a_submission_is_one_array_no_larger_than_the_cluster_allows(folders, slurm):
     slurm(scontrol="echo MaxArraySize=3", sbatch="cp $1 $(dirname $0)/script; echo Submitted batch job 12", srun="true")
     todo = groups(folders, 5)
-    told = submit.submit(todo, Options(snapshot=False, runs_per_task=1, gpus=0), folders[1])
-    assert told[0] == "submitted 5 runs to 2 array tasks: SLURM job 12" and "scancel 12" in told[3]
+    receipt = submit.submit(todo, Options(snapshot=False, runs_per_task=1, gpus=0), folders[1])
+    assert receipt[0] == "submitted 5 runs to 2 array tasks: SLURM job 12" and "scancel 12" in receipt[3]
     (made,) = jobs.opened(folders[1])
     assert jobs.read(made) == todo
     script = (folders[1].parent / "bin" / "script").read_text()

@@ -109,12 +109,12 @@ def test_what_it_is_at_is_noted_until_its_good_end(tmp_path, monkeypatch):
 def test_an_array_task_makes_runs_with_their_own_metrics_and_none_that_has_failed_since(tmp_path):
     folders = tmp_path / "results", tmp_path / "state"
     configs = [fakes.config(seed, stack=3) for seed in range(3)]
-    asked = dict(zip(map(run_key, configs), [{"ece"}, {"accuracy"}, {"nll"}]))
-    (group,) = make_plan(configs, *folders, fakes.SUITE, metrics=asked).groups
+    metrics = dict(zip(map(run_key, configs), [{"ece"}, {"accuracy"}, {"nll"}]))
+    (group,) = make_plan(configs, *folders, fakes.SUITE, metrics=metrics).groups
     folder = folders[1] / "slurm" / "1"
     jobs.write(folder, [group])
     (same,) = jobs.read(folder)
-    assert [(run.config, set(run.asked)) for run in same.runs] == [(c, asked[run_key(c)]) for c in configs]
+    assert [(run.config, set(run.asked)) for run in same.runs] == [(c, metrics[run_key(c)]) for c in configs]
     Failures(folders[1]).write(configs[0], group.keys[0], "it diverged")
     outcomes = [o.status for _, found in work([same], lambda *_: None) for o in found]
     assert outcomes == ["failed", "done", "done"]

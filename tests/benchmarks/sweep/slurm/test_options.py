@@ -43,7 +43,7 @@ def test_times_are_read_as_slurm_reads_them(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("partitoin=x", "did you mean 'partition'"),
         ("partition", "expected key=value"),
@@ -56,8 +56,8 @@ def test_times_are_read_as_slurm_reads_them(text, expected):
         ("snapshot=perhaps", "expected true or false"),
     ],
 )
-def test_a_wrong_word_is_told_with_what_was_expected(word, told, tmp_path):
-    with pytest.raises(UsageError, match=told):
+def test_a_wrong_word_is_told_with_what_was_expected(word, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
         load(changes=[word], folder=tmp_path)
 
 
@@ -68,7 +68,7 @@ def test_a_wrong_file_is_told(tmp_path):
     file.write_text("cpus = ")
     with pytest.raises(UsageError, match="expected a TOML file"):
         load(file)
-    for text, told in (("cpus = true", "cpus is True"), ('setup = [1]', "setup is"), ('sbatch = "x"', "sbatch is"),
+    for text, message in (("cpus = true", "cpus is True"), ('setup = [1]', "setup is"), ('sbatch = "x"', "sbatch is"),
                        ("qos = 3", "qos is 3, expected a text"), ("time = 1" + "0" * 400, "time is 1000"),
                        ("time = 1" + "0" * 5000, "expected a TOML file"), ("time = inf", "time is inf"),
                        ("requeues = inf", "requeues is inf"), ("requeues = nan", "requeues is nan"),
@@ -76,7 +76,7 @@ def test_a_wrong_file_is_told(tmp_path):
                        ("notice = -1", "notice is -1"), ("snapshot = 1", "snapshot is 1, expected true"),
                        ("parallel = true", "parallel is True")):  # fmt: skip
         file.write_text(text)
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             load(file)
 
 
@@ -126,8 +126,8 @@ def test_an_array_has_work_for_every_process(options, todo, tasks):
 def test_several_gpus_are_asked_for_and_have_a_process_each():
     options = Options(gpus=8, cpus=32)
     assert options.workers == 8 and options.parameters("fvi-1", [])["gpus_per_node"] == 8
-    asked = ({"gres": "gpu:a100:2"}, {"gpus": "1"}, {"gpus-per-task": 1}, {"gres": "lustre"}, {})
-    assert [Options(sbatch=each).on_gpu for each in asked] == [True, True, True, False, False] and options.on_gpu
+    settings = ({"gres": "gpu:a100:2"}, {"gpus": "1"}, {"gpus-per-task": 1}, {"gres": "lustre"}, {})
+    assert [Options(sbatch=each).on_gpu for each in settings] == [True, True, True, False, False] and options.on_gpu
 
 
 class _Executor:

@@ -130,16 +130,16 @@ def test_failures_stay_alone_and_are_told_and_asking_again_makes_just_those(fold
     runs = follow([*configs.values()], folders)
     status = {do: runs[run_key(config)].status for do, config in configs.items()}
     assert status == {do: "failed" if do in ("raise", "hog", "wait") else "done" for do in configs}
-    told = {do: Failures(folders[1]).get(run_key(configs[do])) for do in ("raise", "hog", "wait")}
-    assert told["raise"]["reason"] == "RuntimeError: the loss exploded"
-    assert "memory" in told["hog"]["reason"]
-    assert "time limit of 1 min" in told["wait"]["reason"] and "--slurm time=" in told["wait"]["reason"]
-    assert all(Path(failure["log"]).is_file() for failure in told.values())
+    failures = {do: Failures(folders[1]).get(run_key(configs[do])) for do in ("raise", "hog", "wait")}
+    assert failures["raise"]["reason"] == "RuntimeError: the loss exploded"
+    assert "memory" in failures["hog"]["reason"]
+    assert "time limit of 1 min" in failures["wait"]["reason"] and "--slurm time=" in failures["wait"]["reason"]
+    assert all(Path(failure["log"]).is_file() for failure in failures.values())
 
     (folders[1] / "go").touch()  # now the one that waited ends
     before = len(trained(folders))
     plan, _ = submit([*configs.values()], folders, options=options)
-    assert {run.key for run in plan.select("missing", "failed")} == {run_key(configs[do]) for do in told}
+    assert {run.key for run in plan.select("missing", "failed")} == {run_key(configs[do]) for do in failures}
     wait(lambda: len(trained(folders)) > before)
     runs = follow([*configs.values()], folders)
     assert runs[run_key(configs["wait"])].status == "done" and len(trained(folders)) - before <= 4
@@ -255,23 +255,23 @@ def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, cap
         return end.value.code or 0, capsys.readouterr().out
 
     run = ("run", "fake-wait", "--executor", "slurm", "--slurm", "runs_per_task=3", "--slurm", "memory=500M")
-    status, told = say(*run, "--dry-run")
-    assert status == 0 and "4 runs: 4 missing" in told and not (folders[1] / "slurm").exists()
+    status, output = say(*run, "--dry-run")
+    assert status == 0 and "4 runs: 4 missing" in output and not (folders[1] / "slurm").exists()
     for words in ("to an array of 2 array tasks", "at most 4 h", "#SBATCH --array=0-1%2", "#SBATCH --mem=500M"):
-        assert words in told, words
-    status, told = say(*run)
+        assert words in output, words
+    status, output = say(*run)
     assert status == sweeping.UNFINISHED
     follow = f"status --results {folders[0]}"
     for words in ("submitted 4 runs to 2 array tasks: SLURM job ", follow, "scancel ", "logs", "collect"):
-        assert words in told
+        assert words in output
     status, again = say(*run)
     assert status == sweeping.UNFINISHED and "nothing to submit; 4 runs are on their way" in again
     wait(lambda: "running" in say("status", "fake-wait")[1])
-    told = say("plan", "fake-wait")[1]
-    assert "nothing to do" in told
+    output = say("plan", "fake-wait")[1]
+    assert "nothing to do" in output
     (folders[1] / "go").touch()
-    status, told = say(*run, "--wait")
-    assert status == 0 and "4 runs: 4 done" in told
+    status, output = say(*run, "--wait")
+    assert status == 0 and "4 runs: 4 done" in output
     assert len(trained(folders)) == 4
 
 

@@ -64,10 +64,10 @@ def test_python_uses_the_snapshot_and_the_plugins_in_it(root, tmp_path, monkeypa
     monkeypatch.setenv("FVI_PLUGINS", str(mine))
     taken = snapshot.take(tmp_path / "snap shots", root)
     mine.write_text("MINE = 2\n")
-    told = run(
+    output = run(
         "import os, benchmarks; print(benchmarks.__file__); print(open(os.environ['FVI_PLUGINS']).read())", taken
     )
-    assert str(taken) in told and "MINE = 1" in told
+    assert str(taken) in output and "MINE = 1" in output
 
 
 PLUGIN = """
