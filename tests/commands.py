@@ -140,8 +140,8 @@ class Checker:
     def recipe(self, words: list[str]) -> list[list[str]]:
         """The modules, with their words, that a command of make runs."""
         (self.checkout / "words").write_text("")
-        told = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-        done = subprocess.run(words, cwd=self.checkout, env=told, capture_output=True, text=True)
+        environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        done = subprocess.run(words, cwd=self.checkout, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         lines = (self.checkout / "words").read_text().splitlines()
         found = [line.split("\0")[:-1] for line in lines]
@@ -157,12 +157,12 @@ class Checker:
                 self.typer[name](words)
             assert not end.value.code, words
         elif name in self.typer:
-            command, asked = self.parsed(name, words)
-            self.names(command, asked)
+            command, parameters = self.parsed(name, words)
+            self.names(command, parameters)
         else:
-            asked = self.argparsed(name, words)
+            parameters = self.argparsed(name, words)
             if name == "datasets":
-                assert set(asked["names"]) <= set(datasets.names()), words
+                assert set(parameters["names"]) <= set(datasets.names()), words
 
     def parsed(self, name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
         """A command of typer and its parameters; nothing is done."""
@@ -190,27 +190,29 @@ class Checker:
                 (module if hasattr(module, "main") else importlib.import_module(f"{name}.__main__")).main(words)
         return found.value.args[0]
 
-    def figures(self, asked: dict[str, Any]) -> None:
+    def figures(self, parameters: dict[str, Any]) -> None:
         """Whether figures, rows and panels are there, which is known when they are drawn; those with records are."""
         records, drawn = (
             Records(ROOT / "results"),
-            options.Options(rows=tuple(asked["rows"] or ()), columns=tuple(asked["columns"] or ())),
+            options.Options(rows=tuple(parameters["rows"] or ()), columns=tuple(parameters["columns"] or ())),
         )
-        suite = begin.adding(self.suite, asked["also"])
-        chosen = select(asked["names"], suite, records) if asked["names"] else []
+        suite = begin.adding(self.suite, parameters["also"])
+        chosen = select(parameters["names"], suite, records) if parameters["names"] else []
         list(draw(chosen, suite, records, self.checkout, forms=(".txt",), options=drawn))
 
-    def names(self, command: str, asked: dict[str, Any]) -> None:
+    def names(self, command: str, parameters: dict[str, Any]) -> None:
         """Whether what is named is there, and seeds and options of a cluster mean something."""
-        named = asked.get("tables") or asked.get("table") or (asked.get("name") if command == "table" else None) or []
+        named = parameters.get("tables") or parameters.get("table") or []
+        if command == "table":
+            named = parameters.get("name") or named
         tables = [self.suite.table(name) for name in ([named] if isinstance(named, str) else named)]
-        if asked.get("protocol"):
-            assert all(asked["protocol"] in table.protocols for table in tables), asked
+        if parameters.get("protocol"):
+            assert all(parameters["protocol"] in table.protocols for table in tables), parameters
         if command == "figures":
-            self.figures(asked)
-        methods = asked.get("method") if command != "score" else []
-        assert {*(methods or []), *(asked.get("also") or [])} <= set(self.suite.catalogue()), asked
-        assert set(asked.get("dataset") or []) <= set(datasets.names()), asked
-        begin.parse_seeds(asked.get("seeds"))
-        assert asked.get("executor", "pool") in begin.EXECUTORS
-        load(None, asked.get("slurm") or [], folder=self.checkout)
+            self.figures(parameters)
+        methods = parameters.get("method") if command != "score" else []
+        assert {*(methods or []), *(parameters.get("also") or [])} <= set(self.suite.catalogue()), parameters
+        assert set(parameters.get("dataset") or []) <= set(datasets.names()), parameters
+        begin.parse_seeds(parameters.get("seeds"))
+        assert parameters.get("executor", "pool") in begin.EXECUTORS
+        load(None, parameters.get("slurm") or [], folder=self.checkout)

@@ -61,8 +61,8 @@ def test_nothing_is_left_unchecked_without_need() -> None:
 def test_commands_that_read_say_something(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.build(Suite())(command.words[3:])
-    told = capsys.readouterr()
-    assert not end.value.code and told.out and not told.err, told.err
+    printed = capsys.readouterr()
+    assert not end.value.code and printed.out and not printed.err, printed.err
 
 
 def test_the_demonstration_gives_the_numbers_of_the_records(capsys, monkeypatch, tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_the_demonstration_gives_the_numbers_of_the_records(capsys, monkeypatch,
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         cli.build(Suite())(["demo", "--seeds", "1"])
-    told = capsys.readouterr().out
-    assert not end.value.code and "MAP, MFVI, FSVI: 3 runs" in told, told
-    assert "Every metric of 3 runs" in told or "of 3 runs differ from their records" in told
+    output = capsys.readouterr().out
+    assert not end.value.code and "MAP, MFVI, FSVI: 3 runs" in output, output
+    assert "Every metric of 3 runs" in output or "of 3 runs differ from their records" in output
     assert list(tmp_path.iterdir()) == []
 
 

@@ -56,7 +56,7 @@ def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             check=True,
             capture_output=True,
         )
-        told = ""
+        output = ""
         for line in (checkout / "words").read_text().splitlines():
             _, module, *words = line.split("\0")[:-1]
             where = [
@@ -65,21 +65,21 @@ def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             with pytest.raises(SystemExit) as end:
                 COMMAND_LINES[module]([*words, *where])
             printed = capsys.readouterr()
-            told += printed.out + printed.err
-            assert not end.value.code, f"{command}: {told}"
-        return told
+            output += printed.out + printed.err
+            assert not end.value.code, f"{command}: {output}"
+        return output
 
     with forgotten():
         yield say
 
 
 def test_every_command_of_the_document_works(said) -> None:
-    told = {command: said(command) for command in outsider.COMMANDS if " uci" not in command}
-    assert "export FVI_PLUGINS=mine.py" in outsider.TEXT and len(told) == 6
-    assert "Wide FSVI" in told["make table-digits METHOD='Wide FSVI' DRY_RUN=1"]
-    table = told["make table-mine PROTOCOL=smoke"]
+    outputs = {command: said(command) for command in outsider.COMMANDS if " uci" not in command}
+    assert "export FVI_PLUGINS=mine.py" in outsider.TEXT and len(outputs) == 6
+    assert "Wide FSVI" in outputs["make table-digits METHOD='Wide FSVI' DRY_RUN=1"]
+    table = outputs["make table-mine PROTOCOL=smoke"]
     assert "12 runs: 12 made now" in table and "largest_error" in table and "Wasserstein FVI" in table
-    part = told[".venv/bin/python -m benchmarks parts divergence wasserstein2"]
+    part = outputs[".venv/bin/python -m benchmarks parts divergence wasserstein2"]
     assert "Squared Wasserstein-2 distance" in part and "mean_field" in part
 
 

@@ -104,19 +104,19 @@ def test_a_signal_to_make_stops_the_sweep(sweeping: Path, number: int, everybody
     try:
         until(lambda: len(trained(sweeping)) == 2)
         os.killpg(process.pid, number) if everybody else process.send_signal(number)
-        told = process.communicate(timeout=60)[0]
+        output = process.communicate(timeout=60)[0]
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode != 0 and "stopped; finished runs are saved" in told, told
-    assert "to continue: make table-fake-wait SEEDS=0-2 WORKERS=2\n" in told and "Traceback" not in told
+    assert process.returncode != 0 and "stopped; finished runs are saved" in output, output
+    assert "to continue: make table-fake-wait SEEDS=0-2 WORKERS=2\n" in output and "Traceback" not in output
     assert not any(map(_process, trained(sweeping)))
     assert os.listdir(sweeping / "state" / "claims") == [".lock"] and not (sweeping / "state" / "failures").exists()
 
 
 def test_a_failed_sweep_names_the_command_that_was_given(sweeping: Path) -> None:
-    told = make("table-fake-once", "EXECUTOR=inprocess", "PROTOCOL=smoke", "DRY_RUN=0", cwd=sweeping).stdout
-    assert "to continue: make table-fake-once PROTOCOL=smoke EXECUTOR=inprocess DRY_RUN=0\n" in told
+    output = make("table-fake-once", "EXECUTOR=inprocess", "PROTOCOL=smoke", "DRY_RUN=0", cwd=sweeping).stdout
+    assert "to continue: make table-fake-once PROTOCOL=smoke EXECUTOR=inprocess DRY_RUN=0\n" in output
 
 
 def plain_environment() -> dict[str, str]:
@@ -127,12 +127,12 @@ def plain_environment() -> dict[str, str]:
 @pytest.mark.parametrize("target", ["table-a b", "table-it's", "tables"])
 def test_the_command_can_be_pasted_whatever_it_holds(checkout: Path, target: str) -> None:
     (checkout / ".venv" / "bin" / "python").write_text(
-        '#!/bin/sh\n[ "$3" != tables ] || exec cat tables\nprintf %s "$FVI_COMMAND" > told\n'
+        '#!/bin/sh\n[ "$3" != tables ] || exec cat tables\nprintf %s "$FVI_COMMAND" > command\n'
     )
     values = ["PROTOCOL=smoke", "SEEDS=0,3", "SLURM=partition=gpu time=8:00:00", "FVI_SLURM=it's mine.toml"]
-    asked = ["make", target, *values]
-    assert make(*asked[1:], cwd=checkout).returncode == 0
-    assert shlex.split((checkout / "told").read_text()) == asked
+    command = ["make", target, *values]
+    assert make(*command[1:], cwd=checkout).returncode == 0
+    assert shlex.split((checkout / "command").read_text()) == command
 
 
 @pytest.mark.parametrize("strict, status", [("", 0), ("0", 0), ("1", 2)])

@@ -106,10 +106,10 @@ def test_failed_runs_fail_make_after_the_table_is_printed(checkout: Path, status
     ],
 )
 def test_commands_of_the_recipes_take_their_flags(command: str, flags: str) -> None:
-    asked = subprocess.run([sys.executable, "-m", *command.split(), "--help"], cwd=ROOT, capture_output=True, text=True)
-    assert asked.returncode == 0, asked.stderr
+    done = subprocess.run([sys.executable, "-m", *command.split(), "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     for flag in flags.split():
-        assert flag in asked.stdout, f"python -m {command} has no {flag}"
+        assert flag in done.stdout, f"python -m {command} has no {flag}"
 
 
 def test_help_names_every_executor() -> None:

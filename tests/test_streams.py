@@ -97,17 +97,17 @@ def test_a_full_disk_is_named(command: tuple[str, ...], printed, tmp_path: Path,
     table = fake_table("odd", (Row("A", None, NAMES[0]),), (Column(Cell("boston", "", "rmse"), "boston"),))
     with pytest.raises(SystemExit) as stop:
         reports.build(Suite(table))([*command, "--results", str(printed.results), "--out", str(tmp_path / "out")])  # type: ignore[arg-type]
-    told = rf"error: {tmp_path / 'out'}/\S+: No space left on device: choose another place with --out\n"
-    assert stop.value.code == 1 and re.fullmatch(told, capsys.readouterr().err)
+    message = rf"error: {tmp_path / 'out'}/\S+: No space left on device: choose another place with --out\n"
+    assert stop.value.code == 1 and re.fullmatch(message, capsys.readouterr().err)
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize(("redirected", "told"), [(">/dev/full", "error: standard output: No space"), ("| true", "")])
+@pytest.mark.parametrize(("redirected", "said"), [(">/dev/full", "error: standard output: No space"), ("| true", "")])
 @pytest.mark.parametrize("command", ["benchmarks methods", "fvi_core"])
-def test_output_that_cannot_be_written(command: str, redirected: str, told: str) -> None:
+def test_output_that_cannot_be_written(command: str, redirected: str, said: str) -> None:
     shell = f'set -o pipefail; "$0" -m {command} {redirected}'
     done = subprocess.run(["bash", "-c", shell, sys.executable], capture_output=True, text=True)
-    assert done.returncode == 1 and re.match(told or r"\Z", done.stderr), done.stderr
+    assert done.returncode == 1 and re.match(said or r"\Z", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("module", ["benchmarks", "reports"])

@@ -49,9 +49,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_images_are_made_once_and_mapped(path: Path) -> None:
-    make, told = Maker(), []
-    found = SeverityFile(path, SHAPE).images(range(2, 4), make, lambda *progress: told.append(progress))
-    assert np.array_equal(found, EVERY[2:4]) and (make.made, told) == ([2, 3], [(1, 2), (2, 2)])
+    make, reports = Maker(), []
+    found = SeverityFile(path, SHAPE).images(range(2, 4), make, lambda *progress: reports.append(progress))
+    assert np.array_equal(found, EVERY[2:4]) and (make.made, reports) == ([2, 3], [(1, 2), (2, 2)])
     found = SeverityFile(path, SHAPE).images(ALL, make)
     assert np.array_equal(found, EVERY) and sorted(make.made) == list(ALL)
     assert isinstance(found, np.memmap) and np.array_equal(np.load(path, mmap_mode="r"), EVERY)
@@ -211,11 +211,11 @@ def test_who_listens_is_told_while_a_run_makes_them(bring: Callable, monkeypatch
     monkeypatch.setattr(source, "CORRUPTIONS", ("brightness", "contrast"))
     test = Arrays(**dict(zip("xy", bring("cifar10", "test", 20).values())))
     sets = ImageSets("cifar10", SCHEMES["cifar10"]["dirichlet2022"], test, None)
-    told: list[str] = []
-    with listening(told.append):
+    messages: list[str] = []
+    with listening(messages.append):
         sets["cifar10_c-1"]()
-    assert told == [f"corrupting images of cifar10, severity 1: {made} of 2" for made in (1, 2)]
-    with listening(told.append):
+    assert messages == [f"corrupting images of cifar10, severity 1: {made} of 2" for made in (1, 2)]
+    with listening(messages.append):
         sets["cifar10_c-1"]()
     sets["cifar10_c-2"]()
-    assert len(told) == 2, "nothing is made again, and nobody listens any more"
+    assert len(messages) == 2, "nothing is made again, and nobody listens any more"

@@ -58,7 +58,7 @@ def test_upstreams_files_have_the_grid_that_is_plotted(load_or_skip: Callable) -
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (TRAIN.replace(b"26.5", b"26.5,1"), "columns changed from 6 to 5 at row 2"),
         (TRAIN.replace(b"26.5", b"north"), "could not convert string 'north' to float64 at row 0, column 3"),
@@ -66,10 +66,10 @@ def test_upstreams_files_have_the_grid_that_is_plotted(load_or_skip: Callable) -
         (TRAIN[:-24], "expected a table of 2 rows and 5 columns, found: ValueError: 1 rows and 5 columns"),
     ],
 )
-def test_another_table_is_refused(content: bytes, told: str, tmp_path: Path) -> None:
+def test_another_table_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(content)
-    with pytest.raises(BadData, match=told.replace("(", r"\(")):
+    with pytest.raises(BadData, match=message.replace("(", r"\(")):
         read_table(path, 2, 5, ",", skip=1)
 
 

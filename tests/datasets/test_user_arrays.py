@@ -154,8 +154,8 @@ def test_content_is_of_the_files_in_use(bring: Callable, tmp_path: Path) -> None
     assert training_content("mnist", "dirichlet2022", ["kmnist"]) == only("mnist/train")  # whose contexts are others
     assert training_content("kmnist", "") == training_content("kmnist", None) == only("kmnist/train")
     assert evaluation_content("mnist", "rudner2022") == only("mnist/test")
-    asked = ["test", "rotation-30", "ood-notmnist", "ood-svhn", "notmnist", "ood-mnist"]
-    assert evaluation_content("mnist", "rudner2022", asked) == only("mnist/test", "notmnist/test")
+    names = ["test", "rotation-30", "ood-notmnist", "ood-svhn", "notmnist", "ood-mnist"]
+    assert evaluation_content("mnist", "rudner2022", names) == only("mnist/test", "notmnist/test")
     sets = (name for name in ("ood-kmnist", "ood-fashion_mnist"))
     assert evaluation_content("mnist", "rudner2022", sets) == only("mnist/test", "kmnist/test", "fashion_mnist/test")
     assert evaluation_content("mnist", "cinquin2024-pixelwise", ["ood-fashion_mnist"]) == only(

@@ -237,9 +237,9 @@ def test_the_index_of_a_frame_and_further_arrays_are_left_out_and_told(tmp_path,
 
 def test_identifiers_among_inputs_are_told(read, capsys):
     read(f"id,row,a,y\n{2**53},2,1.5,4\n{2**60},0,2,2\n{2**54},1,3,2\n")
-    told = capsys.readouterr().err
-    assert "'id' is an input though it has over 15 digits" in told
-    assert "'row' is an input though it counts the rows" in told and "'a' is" not in told
+    errors = capsys.readouterr().err
+    assert "'id' is an input though it has over 15 digits" in errors
+    assert "'row' is an input though it counts the rows" in errors and "'a' is" not in errors
 
 
 SIZES = (143, 77, 52, 35, 20, 5, 2, 2)  # of UCI ecoli's classes
@@ -288,9 +288,9 @@ def test_a_summary_with_every_guess_is_printed_once(tmp_path, capsys):
 def test_a_constant_input_and_equal_names_are_told_and_a_constant_target_is_refused(read, capsys):
     x, *_ = read("a,b,a,y\n1,7,2,3\n2,7,5,4\n3,7,4,9\n")
     assert x.shape == (3, 3)
-    told = capsys.readouterr()
-    assert "'b' has one value in every row" in told.out + told.err
-    assert "2 inputs are named 'a'" in told.out + told.err
+    printed = capsys.readouterr()
+    assert "'b' has one value in every row" in printed.out + printed.err
+    assert "2 inputs are named 'a'" in printed.out + printed.err
     with pytest.raises(BadData, match="expected targets that differ, found 3 in all 2 rows of 'y'"):
         read("a,y\n1.5,3\n2.5,3\n")
 

@@ -100,8 +100,8 @@ def test_on_a_gpu_rows_are_measured_as_they_are_compiled_and_as_graphs(monkeypat
 
     monkeypatch.setattr(images, "training_of", training_of)
     found, works = measured(monkeypatch, True, 1.0)
-    asked = {name: [way for way in ("compile", "graph") if parts["training"].get(way)] for name, parts in works.items()}
-    assert asked == {
+    ways = {name: [way for way in ("compile", "graph") if parts["training"].get(way)] for name, parts in works.items()}
+    assert ways == {
         "MAP": [],
         "MAP, compiled": ["compile"],
         "MAP, graphs": ["graph"],

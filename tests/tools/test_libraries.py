@@ -6,8 +6,8 @@ from tools import libraries
 def test_a_missing_library_is_named(monkeypatch, capsys):
     monkeypatch.setattr(libraries, "LIBRARIES", {"gpytorch": "gpytorch", "a-library": "no_such_module"})
     assert libraries.main([]) == 2
-    told = capsys.readouterr().err
-    assert "not installed: a-library;" in told and "gpytorch" not in told
+    errors = capsys.readouterr().err
+    assert "not installed: a-library;" in errors and "gpytorch" not in errors
 
 
 def test_the_exact_process_agrees_with_gpytorch():

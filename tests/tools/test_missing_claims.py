@@ -53,8 +53,8 @@ def found(tmp_path, monkeypatch):
 def test_runs_that_are_missing_of_comparisons_without_a_test_are_counted_and_estimated(found):
     ((finding, count, cost),) = found()
     assert (finding.claim.id, count, cost.seconds) == ("dear", 2, 100.0)
-    asked = {run_key(run) for run in missing.lacking(finding, Suite(tables=__name__))}
-    assert asked == {run_key(config(method, "boston", split=run)) for method in ("MFVI", "HMC") for run in range(3)}
+    keys = {run_key(run) for run in missing.lacking(finding, Suite(tables=__name__))}
+    assert keys == {run_key(config(method, "boston", split=run)) for method in ("MFVI", "HMC") for run in range(3)}
 
 
 def test_the_list_says_what_each_claim_costs(found, monkeypatch, capsys):
