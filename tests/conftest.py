@@ -54,6 +54,18 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def call(capsys):
+    """``call(command, *words)``: run a command line in this process; return its exit status, output and errors."""
+
+    def run(command, *words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            command(list(words))
+        return end.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
 def processor(monkeypatch):
     """``processor(avx512, amx)``: one with or without these instructions for bfloat16 is pretended."""
     import torch

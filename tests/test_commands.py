@@ -58,20 +58,16 @@ def test_nothing_is_left_unchecked_without_need() -> None:
 
 
 @pytest.mark.parametrize("command", READ, ids=lambda command: command.text)
-def test_commands_that_read_say_something(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.build(Suite())(command.words[3:])
-    printed = capsys.readouterr()
-    assert not end.value.code and printed.out and not printed.err, printed.err
+def test_commands_that_read_say_something(command: Command, call) -> None:
+    status, output, errors = call(cli.build(Suite()), *command.words[3:])
+    assert not status and output and not errors, errors
 
 
-def test_the_demonstration_gives_the_numbers_of_the_records(capsys, monkeypatch, tmp_path: Path) -> None:
+def test_the_demonstration_gives_the_numbers_of_the_records(call, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr("benchmarks.commands.upkeep.Workers", lambda *_: None)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as end:
-        cli.build(Suite())(["demo", "--seeds", "1"])
-    output = capsys.readouterr().out
-    assert not end.value.code and "MAP, MFVI, FSVI: 3 runs" in output, output
+    status, output, _ = call(cli.build(Suite()), "demo", "--seeds", "1")
+    assert not status and "MAP, MFVI, FSVI: 3 runs" in output, output
     assert "Every metric of 3 runs" in output or "of 3 runs differ from their records" in output
     assert list(tmp_path.iterdir()) == []
 

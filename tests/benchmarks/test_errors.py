@@ -9,7 +9,6 @@ import pytest
 from benchmarks.errors import as_messages
 from benchmarks.records.provenance import ROOT
 from fvi_core.spelling import SET_HERE, VARIABLES
-from tests.benchmarks import fakes
 
 
 def test_a_misspelt_variable_is_named_and_the_command_goes_on(monkeypatch, capsys) -> None:
@@ -35,12 +34,7 @@ def test_every_variable_that_is_read_is_known_and_documented() -> None:
 
 
 @pytest.mark.parametrize("variable", ["FVI_CHECKPOINT_SECONDS", "FVI_STATE_GB"])
-def test_an_invalid_setting_is_refused_before_anything_is_trained(variable, monkeypatch, tmp_path, capsys) -> None:
-    from benchmarks.commands.cli import build
-
+def test_an_invalid_setting_is_refused_before_anything_is_trained(variable, monkeypatch, say) -> None:
     monkeypatch.setenv(variable, "x")
-    folders = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")]
-    with pytest.raises(SystemExit) as end:
-        build(fakes.SUITE)(["run", "fake", "--executor", "inprocess", *folders])
-    printed = capsys.readouterr()
-    assert end.value.code == 2 and f"error: {variable} is 'x', expected" in printed.err and "failed" not in printed.out
+    status, output = say("run", "fake", "--executor", "inprocess")
+    assert status == 2 and f"error: {variable} is 'x', expected" in output and "failed" not in output

@@ -23,18 +23,12 @@ TABLE = fake_table(
 
 @pytest.fixture
 def run(
-    write: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    write: Callable[..., Path], tmp_path: Path, call: Callable[..., tuple[int, str, str]]
 ) -> Callable[..., tuple[int, str, str]]:
     """run(arguments) -> exit status, output, errors, over one table with three records."""
     results = write("MC Dropout", "boston", {("", "rmse"): [3.0, 3.5, 4.0]})
-
-    def runner(*arguments: str, suite: Suite = FakeSuite(TABLE)) -> tuple[int, str, str]:
-        folders = ["--results", str(results), "--out", str(tmp_path / "out")]
-        with pytest.raises(SystemExit) as stop:
-            build(suite)([*arguments, *folders])
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return runner
+    where = ("--results", str(results), "--out", str(tmp_path / "out"))
+    return lambda *arguments, suite=FakeSuite(TABLE): call(build(suite), *arguments, *where)
 
 
 def test_table_prints_and_says_where_it_wrote(run, tmp_path: Path) -> None:

@@ -170,13 +170,12 @@ def test_a_malformed_file_is_named(tmp_path: Path, text: str, message: str) -> N
 
 
 def test_the_command_writes_the_page(
-    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr("reports.tried.load", lambda: (TRIED,))
     suite, file = book(records, MINE, READING).suite, tmp_path / "causes.md"
-    with pytest.raises(SystemExit) as stop:
-        build(suite)(["causes", "--results", str(records.store.root), "--file", str(file)])
-    assert not stop.value.code and "causes.md" in capsys.readouterr().out
+    status, output, _ = call(build(suite), "causes", "--results", str(records.store.root), "--file", str(file))
+    assert not status and "causes.md" in output
     text = file.read_text(encoding="utf-8")
     assert "| [pequignot2020-5](#pequignot2020-5) | 1 | 0 | 1 | 0 |" in text
     number = published.table("pequignot2020", "5")["boston", "experiment=2", "MC Dropout", "rmse"]

@@ -57,15 +57,12 @@ def results(write: Writer) -> Path:
 
 
 @pytest.fixture
-def run(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def run(
+    call: Callable[..., tuple[int, str, str]], results: Path, tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
     """run(arguments) -> exit status, output, errors."""
-
-    def runner(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            build(SUITE)([*arguments, "--results", str(results), "--out", str(tmp_path / "out")])
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return runner
+    where = ("--results", str(results), "--out", str(tmp_path / "out"))
+    return lambda *arguments: call(build(SUITE), *arguments, *where)
 
 
 def test_a_broken_record_is_named_under_the_table_in_every_form(results: Path) -> None:

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.commands import inspection
-from benchmarks.commands.cli import build
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
@@ -26,20 +25,6 @@ from tests.benchmarks import fakes
 def where(tmp_path):
     """Return the options for the folders of the test, as messages spell them."""
     return f"--results {tmp_path / 'results'} --state {tmp_path / 'state'}"
-
-
-@pytest.fixture
-def say(tmp_path, capsys):
-    """Run a command; its exit status and what it printed."""
-
-    def run(*words: str, folders: bool = True) -> tuple[int, str]:
-        where = ["--results", str(tmp_path / "results"), "--state", str(tmp_path / "state")] if folders else []
-        with pytest.raises(SystemExit) as end:
-            build(fakes.SUITE)([*words, *where])
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out + printed.err
-
-    return run
 
 
 @pytest.mark.parametrize("command", [("export", "{}/all.csv"), ("verify",), ("keys",), ("artifacts", "pack")])

@@ -75,7 +75,7 @@ def test_numbers_that_agree_to_rounding_do_not_differ(store, capsys, monkeypatch
     assert "differ from their records" not in output and "e-1" in output
 
 
-def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
+def test_it_ends_quietly_when_it_is_stopped(store, call, monkeypatch) -> None:
     before = files(store)
 
     class Stopped(runner.Display):
@@ -84,10 +84,8 @@ def test_it_ends_quietly_when_it_is_stopped(store, capsys, monkeypatch) -> None:
 
     monkeypatch.setattr("benchmarks.commands.upkeep.Workers", lambda *_: None)
     monkeypatch.setattr("benchmarks.commands.upkeep.progress.display", lambda **_: Stopped())
-    with pytest.raises(SystemExit) as end:
-        build(fakes.SUITE)(["demo", "--results", str(store.root)])
-    printed = capsys.readouterr()
-    assert end.value.code == 130 and "stopped; nothing was saved" in printed.out and "Traceback" not in printed.err
+    status, output, errors = call(build(fakes.SUITE), "demo", "--results", str(store.root))
+    assert status == 130 and "stopped; nothing was saved" in output and "Traceback" not in errors
     assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
 
 

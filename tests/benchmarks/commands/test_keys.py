@@ -25,14 +25,13 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def keys(folder, capsys):
-    """``keys(words)``: status and what is printed."""
+def keys(folder, call):
+    """``keys(*words)``: run the command of that name; return its exit status and all that it prints."""
 
     def keys(*words):
-        given = ["keys", "--results", str(folder[0]), "--file", str(folder[0] / "keys.txt"), *words]
-        with pytest.raises(SystemExit) as ended:
-            cli.build(Suite())(given)
-        return ended.value.code or 0, "".join(capsys.readouterr())
+        where = ["--results", str(folder[0]), "--file", str(folder[0] / "keys.txt")]
+        status, output, errors = call(cli.build(Suite()), "keys", *where, *words)
+        return status, output + errors
 
     return keys
 

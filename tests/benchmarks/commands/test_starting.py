@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import tables
 from benchmarks.commands import sweeping
-from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.provenance import ROOT
 from benchmarks.sweep import hints
@@ -23,11 +23,6 @@ DAY = 24 * 3600.0
 
 
 @pytest.fixture
-def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "state"
-
-
-@pytest.fixture
 def printed(monkeypatch):
     """The commands that would print tables."""
     commands = []
@@ -36,16 +31,10 @@ def printed(monkeypatch):
 
 
 @pytest.fixture
-def say(folders, capsys, printed, monkeypatch):
+def say(say, printed, monkeypatch):
+    """Run a command of the fakes, which tell their costs, and of reports."""
     monkeypatch.setattr(Known, "cost", fakes.known_cost)
-
-    def run(*words: str, suite=replace(fakes.SUITE, reports="reports")) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as end:
-            build(suite)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
-        output = capsys.readouterr()
-        return end.value.code or 0, output.out + output.err
-
-    return run
+    return partial(say, suite=replace(fakes.SUITE, reports="reports"))
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tables
-from benchmarks.commands.cli import build
 from benchmarks.experiment.archived import pack
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.measure import CHANGED, EVALUATED, UNCHANGED, measure
@@ -292,16 +291,10 @@ def test_an_address_is_fetched_once_and_only_with_its_checksum(clone, made, serv
     assert "FVI_OFFLINE is set" in fetch(store, state, [address]).problems[0]
 
 
-def test_the_commands_pack_list_and_measure(made, clone, tmp_path, capsys, monkeypatch):
+def test_the_commands_pack_list_and_measure(made, clone, tmp_path, say, monkeypatch):
     store, state, _ = made
     here, empty, archive = clone
-
-    def say(*words: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as end:
-            build(Suite())(list(words))
-        said = capsys.readouterr()
-        return end.value.code or 0, said.out + said.err
-
+    say = partial(say, suite=Suite(), folders=False)
     out = ["--out", str(tmp_path / "out")]
     status, output = say("artifacts", "pack", *out, "--results", str(store.root), "--state", str(state))
     assert (

@@ -108,13 +108,12 @@ def test_probabilities_and_their_logarithms_are_the_same(digits: Path, tmp_path:
     assert found[0] == found[1] and len(found[0]) >= 3
 
 
-def test_from_the_command_line_to_the_printed_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(command, *words: str) -> str:
-        with pytest.raises(SystemExit) as end:
-            command(Suite())([*words, *(["--results", f"{tmp_path}/results"] if words[0] != "sets" else [])])
-        printed = capsys.readouterr()
-        assert not end.value.code, printed.err
-        return printed.out
+def test_from_the_command_line_to_the_printed_table(tmp_path: Path, call) -> None:
+    def run(build, *words: str) -> str:
+        where = ["--results", f"{tmp_path}/results"] if words[0] != "sets" else []
+        status, output, errors = call(build(Suite()), *words, *where)
+        assert status == 0, errors
+        return output
 
     (given,) = run(cli.build, "sets", "digits", "--out", str(tmp_path), "--seeds", "1").split()
     file = answer(Path(given), tmp_path / "mine.npz")
@@ -170,12 +169,10 @@ def test_what_is_wrong_is_named_and_nothing_is_written(digits: Path, tmp_path: P
     assert not (tmp_path / "results").exists()
 
 
-def test_its_record_cannot_be_trained_again(digits: Path, tmp_path: Path, capsys) -> None:
+def test_its_record_cannot_be_trained_again(digits: Path, tmp_path: Path, call) -> None:
     record = scored(answer(digits, tmp_path / "mine.npz"), tmp_path)
-    with pytest.raises(SystemExit) as end:
-        cli.build(Suite())(["again", record.stem, "--results", str(record.parents[2])])
-    errors = capsys.readouterr().err
-    assert end.value.code == 2 and record.exists()
+    status, _, errors = call(cli.build(Suite()), "again", record.stem, "--results", str(record.parents[2]))
+    assert status == 2 and record.exists()
     assert f"error: {record.stem}: " in errors and f"delete {record}" in errors
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.commands import sweeping
-from benchmarks.commands.cli import build
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.plan import WAITING, make_plan, missing_data
 from benchmarks.sweep.slurm import submit
@@ -20,11 +19,6 @@ NEXT = fakes.config(0, dataset="boston")
 FILE = "uci/yacht/data.txt"
 
 
-@pytest.fixture
-def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "state"
-
-
 @pytest.fixture(autouse=True)
 def nothing_at_hand(tmp_path, monkeypatch):
     """An empty cache, no mirror, no network, and a table of runs on digits, which come along, and on yacht."""
@@ -34,16 +28,6 @@ def nothing_at_hand(tmp_path, monkeypatch):
     table = fakes.Table("two-sets")
     monkeypatch.setattr(table, "runs", lambda protocol, seeds=None: [*THERE, *LACKING, NEXT])
     monkeypatch.setitem(fakes.TABLES, "two-sets", table)
-
-
-@pytest.fixture
-def say(folders, capsys):
-    def run(*words: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as end:
-            build(fakes.SUITE)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
-        return end.value.code or 0, capsys.readouterr().out
-
-    return run
 
 
 def test_runs_wait_for_their_data_and_the_others_are_made(say, folders):

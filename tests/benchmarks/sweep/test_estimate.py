@@ -22,11 +22,6 @@ from benchmarks.sweep.similar import STEP, VALUE, Cost, Recorded, context_points
 from tests.benchmarks import fakes
 
 
-@pytest.fixture
-def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "state"
-
-
 def record(folders, config, **about):
     """A record of a run made on this processor."""
     store = fakes.store(folders[0])

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import tables
-from benchmarks.commands.cli import build
 from benchmarks.experiment.misfits import misfits
 from benchmarks.metrics import METRICS
 from benchmarks.records.config import run_key
@@ -37,16 +36,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def say(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """say(words): exit status and output of a command in this process."""
-
-    def run(*words: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as end:
-            build(Suite())([*words, "--results", str(tmp_path / "here"), "--state", str(tmp_path / "here-state")])
-        printed = capsys.readouterr()
-        return end.value.code or 0, printed.out + printed.err
-
-    return run
+def say(say):
+    """Run a command of the real suite."""
+    return lambda *words: say(*words, suite=Suite())
 
 
 def metrics(results: Path) -> dict[str, list[str]]:
@@ -69,7 +61,7 @@ def test_named_and_installed_plugins_give_the_same_records_in_every_executor(fol
     where = ("--results", str(folder / "there"), "--state", str(folder / "there-state"))
     done = outsider.run(*command, "--executor", "pool", "--workers", "1", *where, environment=environment)
     assert done.returncode == 0 and "2 runs: 2 made now" in done.stdout, done.stderr
-    found = metrics(folder / "here")
+    found = metrics(folder / "results")
     assert len(found) == 2 and found == metrics(folder / "there")
     assert all(any('"largest_error"' in row for row in rows) for rows in found.values())
 
@@ -124,7 +116,7 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
         assert status == 0 and "1 runs: 1 done" in output, output
         assert "table two, row Wide FSVI: plug-in absent: no method 'Wide FSVI'" in output
         assert "table two, row MAP: plug-in absent: no data set 'waves'" in output
-        printed = text(aggregate(tables.get("two"), "paper", Records(folder / "here")))
+        printed = text(aggregate(tables.get("two"), "paper", Records(folder / "results")))
         assert "— plug-in absent" in printed and "largest_error" in printed and "±" not in printed.splitlines()[0]
         status, output = say("status", "two")
         assert status == 0 and "not counted" not in output
@@ -154,7 +146,7 @@ def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(fold
     with forgotten():
         assert say("run", "two", "--executor", "inprocess")[0] == 0
     monkeypatch.setenv("FVI_PLUGINS", f"{folder / 'mine.py'}{os.pathsep}{folder / 'table.py'}")
-    results, state = folder / "here", folder / "here-state"
+    results, state = folder / "results", folder / "state"
     with forgotten():
         table = tables.get("two")
         configs = [
@@ -231,7 +223,7 @@ def test_a_row_more_has_the_settings_of_the_table_and_is_marked(folder, say):
     assert table.rows[-1].label == "Wide FSVI (not in the paper)" and table.also("FSVI") is table
     runs = [config for config in table.runs("smoke") if config["method"] == "Wide FSVI"]
     assert runs[0]["parts"]["network"]["hidden"] == [50, 50] and runs[0]["parts"]["training"]["epochs"] == 2
-    assert "Wide FSVI (not in the paper)" in text(aggregate(table, "smoke", Records(folder / "here")))
+    assert "Wide FSVI (not in the paper)" in text(aggregate(table, "smoke", Records(folder / "results")))
     status, output = say("plan", "digits", "--also", "Wide FSV")
     assert status == 2 and "unknown method 'Wide FSV': did you mean 'Wide FSVI'" in output
 

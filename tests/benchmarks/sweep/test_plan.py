@@ -16,11 +16,6 @@ from benchmarks.sweep import plan as planning
 from tests.benchmarks import fakes
 
 
-@pytest.fixture
-def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "state"
-
-
 def done(results, config):
     store = fakes.store(results)
     return store.write(store.make(config, [fakes.metric(0.5)], {}, {}))

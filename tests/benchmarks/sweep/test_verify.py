@@ -168,27 +168,23 @@ def test_what_is_made_again_may_be_kept(store):
     assert found.verdict == "different" and found.again["metrics"][0]["value"] == fakes.number(config)
 
 
-def test_named_records_are_verified_and_stay(store, capsys):
+def test_named_records_are_verified_and_stay(store, call):
     config = fakes.config(1)
     changed(store, config, times=3.0)
     before = {path: path.read_bytes() for path in store.paths().values()}
-    with pytest.raises(SystemExit) as end:
-        build(fakes.SUITE)(["verify", run_key(config), "--workers", "1", "--results", str(store.root)])
-    output = capsys.readouterr().out
-    assert end.value.code == 1 and "1 records; their trainings took" in output and "1 records: 1 different" in output
+    where = ("--results", str(store.root))
+    status, output, _ = call(build(fakes.SUITE), "verify", run_key(config), "--workers", "1", *where)
+    assert status == 1 and "1 records; their trainings took" in output and "1 records: 1 different" in output
     assert {path: path.read_bytes() for path in store.paths().values()} == before
-    with pytest.raises(SystemExit):
-        build(fakes.SUITE)(["verify", "nothing", "--results", str(store.root)])
-    assert "unknown key 'nothing'" in capsys.readouterr().err
+    assert "unknown key 'nothing'" in call(build(fakes.SUITE), "verify", "nothing", *where)[2]
 
 
-def test_an_invalid_record_is_left_out_of_the_sample_and_named(store, capsys):
+def test_an_invalid_record_is_left_out_of_the_sample_and_named(store, call):
     path = store.path(fakes.config(2))
     path.write_text("{")
-    with pytest.raises(SystemExit) as end:
-        build(fakes.SUITE)(["verify", "--n", "1", "--workers", "1", "--results", str(store.root)])
-    output = capsys.readouterr().out
-    assert end.value.code == 1 and "of the 4 whose" in output and f"not counted: {path}: not a whole record" in output
+    options = ("--n", "1", "--workers", "1", "--results", str(store.root))
+    status, output, _ = call(build(fakes.SUITE), "verify", *options)
+    assert status == 1 and "of the 4 whose" in output and f"not counted: {path}: not a whole record" in output
 
 
 def test_other_data_are_named(store):

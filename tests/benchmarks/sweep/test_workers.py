@@ -24,11 +24,6 @@ from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import live, put
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    return tmp_path / "results", tmp_path / "state"
-
-
 def groups(configs, folders):
     return make_plan(configs, *folders, fakes.SUITE).groups
 

@@ -205,11 +205,9 @@ def test_a_machine_without_slurm_or_root_is_told_what_it_lacks(monkeypatch, tmp_
         local.up(tmp_path / "cluster")
 
 
-def test_the_command_line_starts_shows_and_ends_a_cluster(folder, capsys):
+def test_the_command_line_starts_shows_and_ends_a_cluster(folder, call):
     def say(*words):
-        with pytest.raises(SystemExit) as end:
-            main([*words, "--folder", str(folder)])
-        return end.value.code, *capsys.readouterr()
+        return call(main, *words, "--folder", str(folder))
 
     line = f"export SLURM_CONF={folder}/slurm.conf\n"
     assert say("status")[0] == 1

@@ -40,11 +40,6 @@ def slurm(tmp_path, monkeypatch):
     return write
 
 
-@pytest.fixture
-def folders(tmp_path):
-    return tmp_path / "results", tmp_path / "state"
-
-
 def groups(folders, n=4, do="work", stack=1):
     configs = [fakes.config(seed, do=do, stack=stack) for seed in range(n)]
     return make_plan(configs, *folders, fakes.SUITE).groups

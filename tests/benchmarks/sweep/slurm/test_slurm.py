@@ -15,7 +15,6 @@ import pytest
 
 from benchmarks import files
 from benchmarks.commands import sweeping
-from benchmarks.commands.cli import build
 from benchmarks.records import provenance
 from benchmarks.records.config import run_key
 from benchmarks.records.store import Store
@@ -248,12 +247,7 @@ def test_a_daemon_may_go_and_come_back_in_mid_sweep(daemon, folders, cluster):
     assert not list(folders[0].rglob("*.tmp"))
 
 
-def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, capsys):
-    def say(*words):
-        with pytest.raises(SystemExit) as end:
-            build(fakes.SUITE)([*words, "--results", str(folders[0]), "--state", str(folders[1])])
-        return end.value.code or 0, capsys.readouterr().out
-
+def test_the_command_line_submits_and_returns_and_says_how_to_go_on(folders, say):
     run = ("run", "fake-wait", "--executor", "slurm", "--slurm", "runs_per_task=3", "--slurm", "memory=500M")
     status, output = say(*run, "--dry-run")
     assert status == 0 and "4 runs: 4 missing" in output and not (folders[1] / "slurm").exists()

@@ -1,0 +1,30 @@
+"""Folders and commands of tests that run the fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.commands.cli import build
+from benchmarks.suite import Suite
+from tests.benchmarks import fakes
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the paths of the results and of the state; neither exists yet."""
+    return tmp_path / "results", tmp_path / "state"
+
+
+@pytest.fixture
+def say(call: Callable[..., tuple[int, str, str]], folders: tuple[Path, Path]) -> Callable[..., tuple[int, str]]:
+    """``say(*words)``: run a command in the folders of the test; return its exit status and all that it prints."""
+    where = ["--results", str(folders[0]), "--state", str(folders[1])]
+
+    def run(*words: str, suite: Suite = fakes.SUITE, folders: bool = True) -> tuple[int, str]:
+        status, output, errors = call(build(suite), *words, *(where if folders else ()))
+        return status, output + errors
+
+    return run
