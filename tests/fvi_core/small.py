@@ -18,6 +18,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.objective import Model, Weight
 from fvi_core.random import Streams, seed_from
 from fvi_core.registry import CONTEXTS, DIVERGENCES, FAMILIES, FITS, NETWORKS, PRIORS
+from fvi_core.training import ReplicaResult
 
 TANH = {"name": "mlp", "hidden": [4, 3], "activation": "tanh"}
 RELU = {"name": "mlp", "hidden": [5], "activation": "relu"}
@@ -39,6 +40,12 @@ def moved(parameters: Parameters, size: float = 0.3) -> Parameters:
 def network(spec: dict[str, Any] = TANH, outputs: int = 2, shape: tuple[int, ...] | None = None) -> Network:
     """A network for inputs of two features, or for 4x4 images of two channels, unless the shape is given."""
     return NETWORKS.build(spec).build(shape or SHAPES[spec["name"]], outputs)
+
+
+def draws(network: Network, replicas: int, samples: int, dtype: torch.dtype = torch.float64) -> Parameters:
+    """Random parameters [R, S, *shape] that track gradients."""
+    values = streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7
+    return network.unflatten(values.requires_grad_())
 
 
 def inputs(replicas: int, points: int, shape: tuple[int, ...] = (2,), dtype: torch.dtype = torch.float64) -> Tensor:
@@ -104,6 +111,17 @@ def step(
         streams.child("divergence"),
         streams.child("prior"),
     )
+
+
+def assert_same(one: ReplicaResult, other: ReplicaResult) -> None:
+    """Two trainings of a replica end with the same parameters, bit for bit, and report the same."""
+    assert (one.epochs, one.reason, one.loss) == (other.epochs, other.reason, other.loss)
+    assert (one.diagnostics, one.warnings) == (other.diagnostics, other.warnings)
+    assert (one.parameters is None) == (other.parameters is None)
+    parameters, others = one.parameters or {}, other.parameters or {}
+    assert parameters.keys() == others.keys()
+    for name, value in others.items():
+        assert torch.equal(parameters[name], value), name
 
 
 def one(values: Any, r: int) -> Any:

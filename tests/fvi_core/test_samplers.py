@@ -63,13 +63,6 @@ def test_moments_are_those_of_the_posterior():
     assert ((centred.T @ centred / len(centred) - covariance).abs() < 0.12 * torch.outer(scale, scale)).all()
 
 
-def assert_same(one, other):
-    assert (one.loss, one.epochs, one.reason) == (other.loss, other.epochs, other.reason)
-    assert (one.diagnostics, one.warnings) == (other.diagnostics, other.warnings)
-    assert one.parameters.keys() == other.parameters.keys()
-    assert all(torch.equal(one.parameters[name], value) for name, value in other.parameters.items())
-
-
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
 @pytest.mark.parametrize("family", [{"name": "samples"}, {"name": "ensemble", "base": {"name": "samples"}, "size": 2}])
 def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(family, sampler):
@@ -89,12 +82,12 @@ def test_chains_side_by_side_are_those_alone_and_go_on_where_they_were_stopped(f
     assert shape == ((1, 4, 2, 1) if members == 1 else (1, 2, 4, 2, 1))
     assert model.functions(together[0].parameters, 8, small.streams(1))(data.x[:1]).shape == (1, 4 * members, 8, 1)
     for r in range(R):
-        assert_same(sampler.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], together[r])
+        small.assert_same(sampler.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], together[r])
     for file in saved[::2]:
         file.seek(0)
         again = sampler.start(model, data, small.streams(R), torch.load(file, weights_only=True))
         for one, other in zip(again.run(), together, strict=True):
-            assert_same(one, other)
+            small.assert_same(one, other)
 
 
 def test_a_chain_that_is_not_finite_leaves_alone():
@@ -107,7 +100,7 @@ def test_a_chain_that_is_not_finite_leaves_alone():
         and found[1].reason == "the loss or a parameter stopped being finite in round 1 of 6"
     )
     for r in (0, 2):
-        assert_same(FEW.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], found[r])
+        small.assert_same(FEW.start(model, small.one(data, r), small.streams(R).subset([r])).run()[0], found[r])
 
 
 def test_the_energy_is_minus_the_log_posterior_in_one_piece_or_many_and_has_its_gradient():

@@ -79,13 +79,6 @@ def train(parts, replicas=range(R), *, outputs=1, data=None, dtype="float32", ho
     return Trainer(small.model(parts, outputs), Training(**options), data, streams).run(checkpoint=hook)
 
 
-def assert_same(together, alone):
-    assert (together.epochs, together.reason, together.loss) == (alone.epochs, alone.reason, alone.loss)
-    assert (together.parameters is None) == (alone.parameters is None)
-    for name, value in (alone.parameters or {}).items():
-        assert torch.equal(together.parameters[name], value), name
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_replicas_trained_together_are_bitwise_those_trained_alone(kind):
     options = {"batch_size": N} if kind == "GP" else {}
@@ -94,7 +87,7 @@ def test_replicas_trained_together_are_bitwise_those_trained_alone(kind):
     together = train(KINDS[kind], **options)
     assert all(t.reason is None and t.epochs == 3 and len(t.loss) == 3 for t in together)
     for r in range(R):
-        assert_same(together[r], train(KINDS[kind], range(r, r + 1), **options)[0])
+        small.assert_same(together[r], train(KINDS[kind], range(r, r + 1), **options)[0])
     assert together[0].loss != together[1].loss
 
 
@@ -102,7 +95,7 @@ def test_convolutional_networks_are_trained_together_too():
     parts = {**KINDS["FSVI"], "network": small.CNN, "context": {"name": "random_monochrome", "points": 4}}
     data = small.training_data(R, N, 2, (2, 4, 4), torch.float32)
     together = train(parts, outputs=2, data=data)
-    assert_same(together[1], train(parts, range(1, 2), outputs=2, data=data)[0])
+    small.assert_same(together[1], train(parts, range(1, 2), outputs=2, data=data)[0])
 
 
 OBJECTIVE = {"epochs": 8, "early_stopping": {"patience": 1, "every": 1, "objective": True}}
@@ -132,7 +125,7 @@ def test_replicas_that_end_early_leave_the_others_alone(kind, rule):
     assert len({t.epochs for t in together}) > 1, "the test needs replicas with different ends"
     assert max(t.epochs for t in together) <= rule["epochs"]
     for r in range(R):
-        assert_same(together[r], train(KINDS[kind], range(r, r + 1), **rule)[0])
+        small.assert_same(together[r], train(KINDS[kind], range(r, r + 1), **rule)[0])
 
 
 FIXED = {"name": "gaussian", "learned": False}
@@ -166,7 +159,7 @@ def test_a_replica_that_stops_being_finite_fails_alone():
     )
     for r in (0, 2):
         assert together[r].reason is None and all(map(math.isfinite, together[r].loss))
-        assert_same(together[r], train(parts, range(r, r + 1), **options)[0])
+        small.assert_same(together[r], train(parts, range(r, r + 1), **options)[0])
 
 
 def test_a_prior_without_a_cholesky_factor_fails_its_replica_alone_and_is_named():
@@ -183,7 +176,7 @@ def test_a_prior_without_a_cholesky_factor_fails_its_replica_alone_and_is_named(
         "rougher prior may help"
     )
     for r in (0, 2):
-        assert_same(together[r], train(parts, range(r, r + 1), data=data, dtype="float64")[0])
+        small.assert_same(together[r], train(parts, range(r, r + 1), data=data, dtype="float64")[0])
 
 
 def test_a_failed_member_fails_its_ensemble_and_no_other():
@@ -193,7 +186,7 @@ def test_a_failed_member_fails_its_ensemble_and_no_other():
     assert together[1].parameters is None and together[1].reason.startswith(
         "ensemble member 0: the loss or a parameter"
     )
-    assert_same(together[2], train(parts, range(2, 3), **options)[0])
+    small.assert_same(together[2], train(parts, range(2, 3), **options)[0])
 
 
 def test_members_of_an_independent_ensemble_are_networks_trained_by_themselves():
@@ -242,7 +235,7 @@ def test_training_goes_on_from_a_saved_state_bitwise(kind, rule):
         file.seek(0)
         trainer.restore(torch.load(file, weights_only=True))
         for together, again in zip(whole, trainer.run(), strict=True):
-            assert_same(together, again)
+            small.assert_same(together, again)
 
 
 @pytest.mark.parametrize("objective", [False, True], ids=["log-likelihood", "objective"])
@@ -276,7 +269,7 @@ def test_early_stopping_keeps_the_parameters_of_the_lowest_validation_loss(objec
 
 def test_early_stopping_looks_at_the_last_epoch_when_it_looks_seldom():
     first = train(KINDS["MAP"], epochs=3, early_stopping={"patience": 50, "every": 10})[0]
-    assert_same(first, train(KINDS["MAP"], epochs=3)[0])
+    small.assert_same(first, train(KINDS["MAP"], epochs=3)[0])
 
 
 def test_an_exact_process_stops_early_by_its_objective_alone():
@@ -338,7 +331,7 @@ def test_a_shared_data_set_is_that_data_set_for_each_replica():
     own = small.one(small.training_data(R, N, dtype=torch.float32), 0)
     copies = TrainingData(*(t.expand(R, *t.shape[1:]).clone() for t in (own.x, own.y, own.low, own.high)))
     for shared, copied in zip(train(KINDS["FSVI"], data=own), train(KINDS["FSVI"], data=copies), strict=True):
-        assert_same(shared, copied)
+        small.assert_same(shared, copied)
 
 
 def test_every_point_is_seen_once_in_an_epoch(monkeypatch):

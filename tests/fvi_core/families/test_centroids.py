@@ -95,11 +95,6 @@ class TestInputGradient(DivergenceContract):
     unfit = None
     outputs = 3
 
-    def parameters(self, model):
-        start = self.start(model)
-        names = trained_names(start)
-        return {k: v.requires_grad_(k in names) for k, v in start.items()}
-
     @pytest.mark.parametrize("target", [1.0, 0.2])
     def test_is_that_of_finite_differences(self, target):
         model, data, small_step = self.model(), small.training_data(R, N, 3), 1e-6

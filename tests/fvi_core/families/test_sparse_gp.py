@@ -1,5 +1,6 @@
 """Sparse Gaussian processes against GPyTorch, and against exact regression where they are exact."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -241,18 +242,10 @@ def test_a_stack_is_each_replica_alone_and_may_go_on_later(outputs):
         assert all(torch.equal(v, together[r].parameters[k]) for k, v in own.parameters.items())
     _, first = trained(KL, data, 4, outputs=outputs)
     states = []
-    first.run(checkpoint=lambda stack: states.append(_copy(stack.state())) if stack.epoch == 2 else None)
+    first.run(checkpoint=lambda stack: states.append(copy.deepcopy(stack.state())) if stack.epoch == 2 else None)
     model, options = small.model(KL, outputs), first.training
     again = options.start(model, data, small.streams(R), states[0]).run()
     assert [a.loss for a in again] == [t.loss for t in together]
-
-
-def _copy(value):
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, dict):
-        return {k: _copy(v) for k, v in value.items()}
-    return [_copy(v) for v in value] if isinstance(value, list) else value
 
 
 def test_classes_are_learned_from_draws():

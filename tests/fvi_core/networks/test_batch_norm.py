@@ -74,11 +74,6 @@ def trainer(kind, replicas=range(R), shared=False, dtype=torch.float32, state=No
     )
 
 
-def assert_same(one, other):
-    assert (one.loss, one.reason) == (other.loss, other.reason) and one.parameters.keys() == other.parameters.keys()
-    assert all(torch.equal(other.parameters[name], value) for name, value in one.parameters.items())
-
-
 def test_training_is_that_of_modules_with_their_running_statistics():
     made = trainer("MAP", range(1), dtype=torch.float64)
     start = {k: v.detach().clone()[0] for k, v in made.parameters.items()}
@@ -118,7 +113,7 @@ def test_replicas_together_are_bitwise_those_alone_and_their_statistics_move(kin
     together = trainer(kind, shared=shared).run()
     for r in range(R):
         assert together[r].reason is None
-        assert_same(together[r], trainer(kind, range(r, r + 1), shared).run()[0])
+        small.assert_same(together[r], trainer(kind, range(r, r + 1), shared).run()[0])
     buffers = {
         k: v for k, v in together[0].parameters.items() if k.startswith(BUFFER) and "norm" in k and "swag" not in k
     }
@@ -143,7 +138,7 @@ def test_training_goes_on_from_a_saved_state_bitwise(kind):
         saved[epoch].seek(0)
         again = trainer(kind, state=torch.load(saved[epoch], weights_only=True)).run()
         for one, other in zip(whole, again, strict=True):
-            assert_same(one, other)
+            small.assert_same(one, other)
 
 
 def test_prediction_uses_the_running_statistics():

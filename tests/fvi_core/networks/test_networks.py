@@ -17,13 +17,6 @@ from tests.fvi_core import small
 UNPADDED = {"name": "cnn", "channels": [2], "dense": [4], "pool": [1], "padding": 0}
 
 
-def draws(network, replicas, samples, dtype=torch.float64):
-    """Random parameters [R, S, *shape] that track gradients."""
-    return network.unflatten(
-        (small.streams(replicas, dtype).normal(samples, network.n_parameters) * 0.7).requires_grad_()
-    )
-
-
 def plain(network, spec, parameters, x):
     """The same network of one replica and sample, written with torch.nn.functional."""
 
@@ -50,7 +43,7 @@ def plain(network, spec, parameters, x):
 @pytest.mark.parametrize(("replicas", "samples"), [(1, 1), (3, 1), (1, 4), (2, 3)])
 def test_a_network_is_that_of_torch_functional(spec, replicas, samples):
     network = small.network(spec)
-    parameters, x = draws(network, replicas, samples), small.inputs(replicas, 5, small.SHAPES[spec["name"]])
+    parameters, x = small.draws(network, replicas, samples), small.inputs(replicas, 5, small.SHAPES[spec["name"]])
     actual = network(parameters, x)
     expected = [
         [plain(network, spec, {k: v[r, s] for k, v in parameters.items()}, x[r]) for s in range(samples)]
@@ -62,13 +55,13 @@ def test_a_network_is_that_of_torch_functional(spec, replicas, samples):
 def test_features_then_head_is_the_network():
     for spec in (small.RELU, small.TANH, small.CNN):
         network = small.network(spec)
-        parameters, x = draws(network, 2, 3), small.inputs(2, 5, small.SHAPES[spec["name"]])
+        parameters, x = small.draws(network, 2, 3), small.inputs(2, 5, small.SHAPES[spec["name"]])
         assert torch.equal(network.head(parameters, network.features(parameters, x)), network(parameters, x))
 
 
 def test_a_tape_holds_input_and_output_of_every_layer():
     network, tape = small.network(small.CNN), Tape()
-    parameters = draws(network, 2, 1)
+    parameters = small.draws(network, 2, 1)
     f = network(parameters, small.inputs(2, 5, (2, 4, 4)), tape=tape)
     assert [layer.name for layer, _, _ in tape.entries] == ["conv0", "conv1", "dense0", "head"]
     assert tape.entries[-1][2] is f
@@ -85,7 +78,7 @@ def test_dropout_is_asked_at_every_site(spec, sites):
         seen.append(site)
         return a * 0
 
-    parameters = draws(network, 1, 1)
+    parameters = small.draws(network, 1, 1)
     f = network(parameters, small.inputs(1, 5, small.SHAPES[spec["name"]]), dropout=zero)
     assert seen == sites
     assert torch.equal(f, parameters["head.bias"][:, :, None].expand_as(f))
@@ -150,7 +143,7 @@ def test_products_do_not_depend_on_the_place_in_the_stack(rows, inner, columns):
 
 def test_samples_that_share_convolutions_are_one_batch(monkeypatch):
     network, seen, conv2d = small.network(small.CNN), [], F.conv2d
-    parameters, a = draws(network, 2, 1), small.inputs(2, 3 * 5, (2, 4, 4)).unflatten(1, (3, 5))
+    parameters, a = small.draws(network, 2, 1), small.inputs(2, 3 * 5, (2, 4, 4)).unflatten(1, (3, 5))
     monkeypatch.setattr(F, "conv2d", lambda a, *rest, **options: seen.append(len(a)) or conv2d(a, *rest, **options))
     layer = network.parametrised[0]
     z = layer(parameters, a)
@@ -191,7 +184,7 @@ def test_images_too_small_for_a_network_are_named():
 def test_a_convolutional_network_of_another_activation_is_that_of_torch():
     spec = {"name": "cnn", "channels": [3], "pool": [1], "dense": [5], "activation": "tanh"}
     network = NETWORKS.build(spec).build((1, 6, 6), 2)
-    parameters, x = draws(network, 1, 1), small.inputs(1, 4, (1, 6, 6))
+    parameters, x = small.draws(network, 1, 1), small.inputs(1, 4, (1, 6, 6))
     own = {name: value[0, 0] for name, value in parameters.items()}
     a = F.max_pool2d(torch.tanh(F.conv2d(x[0], own["conv0.weight"], own["conv0.bias"], padding=1)), 2).flatten(1)
     a = torch.tanh(a @ own["dense0.weight"] + own["dense0.bias"])
@@ -203,7 +196,7 @@ def test_a_convolutional_network_of_another_activation_is_that_of_torch():
 def test_inputs_of_another_shape_are_named():
     network = small.network(small.TANH)
     with pytest.raises(ValueError, match=r"expects inputs \[R, N, 2\], found \[1, 5, 3\]"):
-        network(draws(network, 1, 1), torch.zeros(1, 5, 3))
+        network(small.draws(network, 1, 1), torch.zeros(1, 5, 3))
     with pytest.raises(ValueError, match=r"'cnn' expects images \[channels, height, width\], found \[2\]"):
         NETWORKS.build(small.CNN).build((2,), 1)
 
@@ -223,7 +216,7 @@ def assert_same(actual, expected, **tolerance):
 @pytest.mark.parametrize("spec", [small.TANH, small.CNN])
 def test_blocks_of_samples_are_the_whole(monkeypatch, spec, block):
     network = small.network(spec)
-    parameters, x = draws(network, 2, 5), small.inputs(2, 6, small.SHAPES[spec["name"]])
+    parameters, x = small.draws(network, 2, 5), small.inputs(2, 6, small.SHAPES[spec["name"]])
     weights = small.streams(2, name="weights").normal(5, 6, 2)
     monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block * 6 * network.width)
     monkeypatch.setattr(blocks, "TOGETHER", block)
@@ -244,11 +237,11 @@ def test_many_networks_of_images_take_as_many_inputs_as_a_block_of_them(monkeypa
     """Networks with common layers stay together, since one pass computes these for all; so they take fewer inputs."""
     network, cpu = small.network(small.CNN), torch.device("cpu")
     monkeypatch.setattr(blocks, "CHUNK", 60 * network.width)
-    distinct = draws(network, 1, 20)
+    distinct = small.draws(network, 1, 20)
     shared = distinct | {name: value[:, :1] for name, value in distinct.items() if not name.startswith("head")}
     found = [points_at_once(DrawnNetworks(network, each), network, 20, cpu) for each in (distinct, shared)]
     assert found == [60 // blocks.TOGETHER, 60 // 20]
-    few = DrawnNetworks(network, draws(network, 1, 4))
+    few = DrawnNetworks(network, small.draws(network, 1, 4))
     assert points_at_once(few, network, 4, cpu) == points_at_once(few.__call__, network, 4, cpu) == 60 // 4
 
 
@@ -271,7 +264,7 @@ def test_a_shared_matrix_too_large_for_copies_takes_all_samples_at_once(monkeypa
 @pytest.mark.parametrize(("features", "points"), [(1, 7), (4, 16), (6, 35), (shallow.UNROLLED + 2, 7)])
 def test_the_fused_pass_is_the_network(monkeypatch, features, points):
     network = NETWORKS.build(small.RELU).build((features,), 1)
-    parameters = draws(network, 2, 9, torch.float32)
+    parameters = small.draws(network, 2, 9, torch.float32)
     x = small.inputs(2, points, (features,), torch.float32)
     weights = small.streams(2, torch.float32, "weights").normal(9, points, 1)
     taken = []

@@ -61,15 +61,11 @@ class Modules(nn.Module):
         return gradient.T if name == "head.weight" else gradient
 
 
-def draws(network, replicas, samples):
-    return network.unflatten((small.streams(replicas).normal(samples, network.n_parameters) * 0.7).requires_grad_())
-
-
 @pytest.mark.parametrize("norm", [True, False])
 @pytest.mark.parametrize(("replicas", "samples"), [(1, 1), (2, 3)])
 def test_values_gradients_and_statistics_in_training_are_those_of_modules(norm, replicas, samples):
     network, x, seen = tiny(norm), small.inputs(replicas, N, SHAPE), {}
-    parameters = draws(network, replicas, samples)
+    parameters = small.draws(network, replicas, samples)
     for value in parameters.values():
         value.retain_grad()
     f = network.recording(seen)(parameters, x)
@@ -92,7 +88,7 @@ def test_values_gradients_and_statistics_in_training_are_those_of_modules(norm, 
 
 def test_values_in_prediction_are_those_of_modules_with_their_running_statistics():
     network, x, seen = tiny(), small.inputs(1, N, SHAPE), {}
-    parameters = {k: v.detach() for k, v in draws(network, 1, 1).items()}
+    parameters = {k: v.detach() for k, v in small.draws(network, 1, 1).items()}
     module = Modules(network, {k: v[0, 0] for k, v in parameters.items()})
     buffers = network.init_buffers(small.streams(1))
     for step in range(3):
@@ -106,7 +102,7 @@ def test_values_in_prediction_are_those_of_modules_with_their_running_statistics
 
 def test_only_the_first_pass_is_watched_and_only_through_the_watched_network():
     network, x, seen = tiny(), small.inputs(2, N, SHAPE), {}
-    parameters = draws(network, 2, 1)
+    parameters = small.draws(network, 2, 1)
     watched = network.recording(seen)
     watched(parameters, x)
     first = {k: v.clone() for k, v in seen.items()}
@@ -119,7 +115,7 @@ def test_only_the_first_pass_is_watched_and_only_through_the_watched_network():
 def test_members_of_an_ensemble_have_running_statistics_of_their_own():
     network, x = tiny(), small.inputs(2, N, SHAPE)
     buffers = {k: v.unflatten(0, (2, 3)) for k, v in network.init_buffers(small.streams(6)).items()}
-    parameters = {k: v.detach() for k, v in draws(network, 2, 3).items()}
+    parameters = {k: v.detach() for k, v in small.draws(network, 2, 3).items()}
     seen_as_samples, seen_as_replicas = {}, {}
     network.recording(seen_as_samples)(parameters, x)
     members = {k: v.flatten(0, 1).unsqueeze(1) for k, v in parameters.items()}
@@ -133,7 +129,7 @@ def test_members_of_an_ensemble_have_running_statistics_of_their_own():
 
 def test_replicas_together_are_bitwise_the_same_as_alone():
     network, x = tiny(), small.inputs(3, N, SHAPE)
-    parameters = draws(network, 3, 2)
+    parameters = small.draws(network, 3, 2)
     together = network(parameters, x)
     for r in range(3):
         assert torch.equal(network(small.one(parameters, r), x[r : r + 1]), together[r : r + 1])
@@ -141,12 +137,12 @@ def test_replicas_together_are_bitwise_the_same_as_alone():
 
 def test_statistics_are_what_normalisation_is_given():
     network, x = tiny(), small.inputs(2, N, SHAPE)
-    parameters = {k: v.detach() for k, v in draws(network, 2, 3).items()}
+    parameters = {k: v.detach() for k, v in small.draws(network, 2, 3).items()}
     held = network.statistics(parameters, x)
     stem = network.layers[0](parameters, x[:, None])
     torch.testing.assert_close(held["buffer/stem.norm.mean"], stem.mean((2, 4, 5)), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(held["buffer/stem.norm.var"], stem.var((2, 4, 5)), rtol=1e-12, atol=1e-12)
-    assert not tiny(norm=False).statistics(draws(tiny(norm=False), 1, 1), x[:1])
+    assert not tiny(norm=False).statistics(small.draws(tiny(norm=False), 1, 1), x[:1])
 
 
 def trained_state(network, replicas):
@@ -190,7 +186,7 @@ def test_moments_of_the_linearised_network_are_those_of_the_jacobian(norm, covar
 
 def test_dropout_is_asked_after_every_relu():
     network, seen = tiny(), []
-    network(draws(network, 1, 1), small.inputs(1, N, SHAPE), dropout=lambda s, a: seen.append(s) or a)
+    network(small.draws(network, 1, 1), small.inputs(1, N, SHAPE), dropout=lambda s, a: seen.append(s) or a)
     assert seen == ["stem", "group0.block0.conv0", "group0.block0", "group1.block0.conv0", "group1.block0"]
 
 
