@@ -63,6 +63,19 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return replace
 
 
+@pytest.fixture
+def mirror(places: tuple[Path, Path], register: Callable[..., None]) -> Callable[[dict[str, bytes]], Path]:
+    """mirror({name: content}) registers these files and writes them into the mirror, whose folder it returns."""
+
+    def lay(contents: dict[str, bytes]) -> Path:
+        register(contents)
+        for name, content in contents.items():
+            write(places[1], name, content)
+        return places[1]
+
+    return lay
+
+
 def write(folder: Path, name: str, content: bytes) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)

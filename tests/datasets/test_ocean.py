@@ -17,14 +17,11 @@ TEST = b",lon,lat,ubar,vbar,shape\n0,-91,24,0.5,1,3\n1,-89,24,0.25,2,1\n2,-87,28
 
 
 @pytest.fixture
-def small(places: tuple[Path, Path], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(mirror: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Both files with two and three rows, in the mirror."""
     contents = dict(zip(ocean.FILES, (TRAIN, TEST), strict=True))
-    register(contents)
-    for name, content in contents.items():
-        write(places[1], name, content)
     monkeypatch.setattr(ocean, "SIZES", (2, 3))
-    return places[1]
+    return mirror(contents)
 
 
 def test_inputs_are_moved_and_not_scaled_and_targets_are_vectors_as_they_are(small: Path) -> None:

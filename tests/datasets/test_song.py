@@ -17,18 +17,15 @@ DATA = "uci/small/data.txt"
 
 
 @pytest.fixture
-def small(places: tuple[Path, Path], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(mirror: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Six songs of a year and four features, and a table of 20 rows with three features; all in the mirror."""
     rows = np.random.RandomState(3).normal(5, 2, (20, 4))
     contents = {song.FILE: CONTENT, DATA: b"".join(b" ".join(b"%.3f" % v for v in row) + b"\n" for row in rows)}
     contents["uci/yacht/data.txt"] = b"whatever"
-    register(contents)
-    for name, content in contents.items():
-        write(places[1], name, content)
     monkeypatch.setattr(song, "ROWS", 6)
     monkeypatch.setattr(song, "FEATURES", 4)
     monkeypatch.setitem(uci.SOURCES, "small", uci.Source("small", 20, 4, 3, 3))
-    return places[1]
+    return mirror(contents)
 
 
 def test_as_many_songs_with_as_many_features_standardised_by_themselves(small: Path) -> None:

@@ -87,17 +87,14 @@ def test_snelson_gap_is_the_test_subset(load_or_skip: Callable) -> None:
 
 
 @pytest.fixture
-def small(places: tuple[Path, Path], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(mirror: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Snelson's two files with six pairs, in the mirror; x = 1.5 and x = 3 lie on the edge of the gap."""
     contents = {
         toys.SNELSON_FILES[0]: b"  0.5\n  1.5\n  2.0e+00\n  3.0\n  4.5\n  5.0\n",
         toys.SNELSON_FILES[1]: b" 1\n 2\n 3\n 4\n 5\n 9\n",
     }
-    register(contents)
-    for name, content in contents.items():
-        write(places[1], name, content)
     monkeypatch.setattr(toys, "SNELSON_ROWS", 6)
-    return places[1]
+    return mirror(contents)
 
 
 def test_small_snelson_is_cut_before_it_is_standardised(small: Path) -> None:

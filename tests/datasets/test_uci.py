@@ -108,9 +108,7 @@ def test_folds_are_those_of_sklearn_and_each_draws_its_own_validation_rows(numbe
 
 
 @pytest.fixture
-def small(
-    places: tuple[Path, Path], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Path, np.ndarray]:
+def small(mirror: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> tuple[Path, np.ndarray]:
     """The data set "small", 40 rows in the upstream form, registered and laid into the mirror; its table."""
     table = np.random.RandomState(3).normal(5, 2, (40, 5)).round(3)
     table[:, 2] = 7.25
@@ -121,12 +119,8 @@ def small(
         "index_train_1.txt": b"".join(b"%d\n" % i for i in range(5, 40)),
         "index_test_1.txt": b"".join(b"%d\n" % i for i in range(6)),
     }
-    contents = {f"uci/small/{name}": content for name, content in contents.items()}
-    register(contents)
-    for name, content in contents.items():
-        write(places[1], name, content)
     monkeypatch.setitem(uci.SOURCES, "small", uci.Source("small", 40, 5, 3, 4))
-    return places[1], table
+    return mirror({f"uci/small/{name}": content for name, content in contents.items()}), table
 
 
 @pytest.mark.parametrize("scheme", uci.SCHEMES)

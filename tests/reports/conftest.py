@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib import pyplot
 
 from benchmarks.records.store import Store
 from tests.reports.fakes import config
+
+
+@pytest.fixture
+def no_open_canvas() -> Iterator[None]:
+    """Close every figure after the test."""
+    yield
+    pyplot.close("all")
 
 
 @pytest.fixture

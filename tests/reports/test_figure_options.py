@@ -38,9 +38,8 @@ PAPERS = {"pequignot2020": 5, "rudner2021": 8, "rudner2022": 4, "dirichlet2022":
 
 
 @pytest.fixture(autouse=True)
-def no_open_canvas() -> Iterator[None]:
+def default_looks(no_open_canvas: None) -> Iterator[None]:
     yield
-    style.plt.close("all")
     looks.assign(())
 
 

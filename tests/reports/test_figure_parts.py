@@ -21,11 +21,7 @@ from reports.figures.parts import FEW, few, mean_and_error, two_histograms
 from reports.figures.style import labelled, plt, wrapped
 from reports.figures.toys import shades
 
-
-@pytest.fixture(autouse=True)
-def no_open_canvas() -> Iterator[None]:
-    yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_open_canvas")
 
 
 def test_means_and_errors_are_scipys_without_what_a_run_lacks() -> None:

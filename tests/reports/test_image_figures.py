@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,7 @@ def results(write: Callable[..., Path], tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-@pytest.fixture(autouse=True)
-def no_open_canvas() -> Iterator[None]:
-    yield
-    style.plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_open_canvas")
 
 
 def runs(name: str, results: Path) -> Runs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,7 @@ NAMES = (
 )
 
 
-@pytest.fixture(autouse=True)
-def no_open_canvas() -> Iterator[None]:
-    yield
-    style.plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_open_canvas")
 
 
 def cut(figure: Canvas) -> list[str]:

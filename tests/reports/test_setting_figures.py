@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from reports.figures import FIGURES, NothingToShow, collect, settings, style
+from reports.figures import FIGURES, NothingToShow, collect, settings
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, FakeTable, Row, fake_table
 
@@ -15,10 +15,7 @@ METRICS = ("expected_log_likelihood_standardised", "mse_standardised")
 LABELS = ("TFSVI, 10 points, 0.01", "TFSVI, 40 points, 0.01", "TFSVI, 10 points, 1e-06", "TFSVI, 100 points, 1e-06")
 
 
-@pytest.fixture(autouse=True)
-def no_open_canvas() -> Iterator[None]:
-    yield
-    style.plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_open_canvas")
 
 
 def table(labels: tuple[str, ...]) -> FakeTable:

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-import datasets
 from fvi_core import methods
 from fvi_core.training import ReplicaResult
 from tools.cost import __main__ as command
 from tools.cost import measures, timing, trainings
 from tools.cost.timing import Measurement, Timing, interleave, ratio
+
+pytestmark = pytest.mark.usefixtures("no_data")
 
 FINE = ReplicaResult({}, 1, [0.0])
 
@@ -24,14 +25,6 @@ def clock(monkeypatch):
     monkeypatch.setattr(timing.time, "perf_counter", lambda: now.wall)
     monkeypatch.setattr(timing.time, "process_time", lambda: now.process)
     return now
-
-
-@pytest.fixture(autouse=True)
-def no_data(monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("a cost benchmark reads no data set")
-
-    monkeypatch.setattr(datasets, "load", refuse)
 
 
 def test_works_take_turns_and_only_training_after_the_first_turn_counts(clock):

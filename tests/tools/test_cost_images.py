@@ -3,19 +3,12 @@
 import pytest
 import torch
 
-import datasets
 from tools.cost import images, trainings
 from tools.cost.timing import Timing
 
+pytestmark = pytest.mark.usefixtures("no_data")
+
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(autouse=True)
-def no_data(monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("a cost benchmark reads no data set")
-
-    monkeypatch.setattr(datasets, "load", refuse)
 
 
 def test_images_have_the_shape_of_the_data_set_and_are_bytes():
