@@ -7,6 +7,7 @@ What a run does is written in its configuration: parts["training"]["do"] is "wor
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import signal
@@ -105,6 +106,11 @@ def number(run: dict[str, Any]) -> float:
 def metric(value: float, dataset: str = "digits") -> dict[str, Any]:
     """One metric row."""
     return {"dataset": dataset, "condition": "", "metric": "accuracy", "value": value, "n": 10}
+
+
+def full_disk(*_: Any, **__: Any) -> None:
+    """Fail as a call that writes to a full disk does."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def misfits(configs: list[dict[str, Any]]) -> list[str]:

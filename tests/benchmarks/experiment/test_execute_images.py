@@ -20,10 +20,10 @@ from datasets.contract import Pool
 from datasets.image_schemes import some
 from datasets.images import SOURCES
 from fvi_core.random import Streams
+from tests.benchmarks.experiment.test_execute import numbers
 from tests.configs import make_config
 
 CPU = torch.device("cpu")
-TIMES = {"training_seconds"}
 MLP = {"name": "mlp", "hidden": [6], "activation": "relu"}
 CNN = {"name": "cnn", "channels": [3], "dense": [12], "pool": [1]}
 
@@ -64,10 +64,6 @@ def run(configs, tmp_path):
     outcomes = execute(configs if isinstance(configs, list) else [configs], state=tmp_path)
     assert all(outcome.status == "done" for outcome in outcomes), outcomes[0].reason
     return outcomes if isinstance(configs, list) else outcomes[0]
-
-
-def numbers(outcome):
-    return {(m["metric"], m["condition"]): (m["value"], m["n"]) for m in outcome.metrics if m["metric"] not in TIMES}
 
 
 def logits(outcome, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.records.form import RecordError
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
+from tests.benchmarks.records.test_impossible import respelt
 
 ROW = '{"dataset": "digits", "condition": "", "metric": "accuracy", "value": 0.5, "n": 10}'
 WORDS = st.text(max_size=8) | st.sampled_from(['"value": 1, "n": ', "}, {", "\n]", '\\"', "σ"])
@@ -31,14 +31,6 @@ def written(store: Store, values: list[float], rows: list[tuple], seed: int) -> 
 def alone(store: Store, path: Path) -> list[tuple]:
     """The rows of a record as the store reads it."""
     return [tuple(row.values()) for row in store.read(path)["metrics"]]
-
-
-def respelt(path: Path, old: str, new: str) -> None:
-    """One text in place of another in a record, and the SHA-256 that belongs to it."""
-    text = path.read_text().rpartition('"sha256": ')[0]
-    assert old in text
-    body = text.replace(old, new, 1)
-    path.write_text(f'{body}"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
 
 
 @settings(max_examples=40)

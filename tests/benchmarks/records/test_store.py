@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -297,10 +296,7 @@ def test_a_full_disk_leaves_the_old_record_and_no_other_file(store, monkeypatch,
     store.write(record(value=0.25))
     before = store.paths()[record()["key"]].read_bytes()
 
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, call, full)
+    monkeypatch.setattr(os, call, fakes.full_disk)
     with pytest.raises(StoreError, match="No space left on device"):
         store.write(record(value=0.75))
     assert files(store.root) == [f"{record()['key']}.json"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -220,14 +219,11 @@ def test_a_wrong_interval_is_named(monkeypatch, text):
 
 
 def test_a_checkpoint_that_cannot_be_written_stops_nothing(monkeypatch, tmp_path, kept, capsys):
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setenv(checkpoints.VARIABLE, "0")
     saver = CheckpointCallback(kept, ABOUT, KEYS, None)
     own = names(kept.folder)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", fakes.full_disk)
         saver(SimpleNamespace(epoch=5, epochs=20, finished=False, state=dict))
     output = capsys.readouterr().out
     assert "could be written" in output and "No space left on device" in output and output.count("\n") == 1

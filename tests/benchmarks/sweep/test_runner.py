@@ -336,14 +336,11 @@ def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(s
 def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, monkeypatch):
     from benchmarks.sweep import work
 
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Failures, "write", full)
+    monkeypatch.setattr(Failures, "write", fakes.full_disk)
     summary = sweep([*runs(1, do="raise"), fakes.config(1)])
     (reason,) = summary.failed.values()
     assert "the loss exploded" in reason and "could not be noted" in reason and len(summary.made) == 1
-    monkeypatch.setattr(work, "_log", full)
+    monkeypatch.setattr(work, "_log", fakes.full_disk)
     assert "No space left" in next(iter(sweep([fakes.config(2)]).failed.values()))
 
 

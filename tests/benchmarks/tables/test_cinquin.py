@@ -11,6 +11,7 @@ from benchmarks.records.config import training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.choices import choices
 from benchmarks.tables.cinquin_candidates import CANDIDATES, FASTER, LATER, SMALL
+from tests.configs import runs
 
 SELECTION = tables.get("cinquin2024-1-selection")
 
@@ -19,13 +20,6 @@ def compared(method: str, label: str, dataset: str = "concrete", protocol: str =
     (row,) = [row for row in SELECTION.rows if (row.method, row.variant) == (method, label)]
     (column,) = [column for column in SELECTION.columns if column.cell.dataset == dataset]
     return SELECTION.cell_runs(row, column, protocol)
-
-
-def runs(table: str, label: str, dataset: str, protocol: str = "paper") -> list[RunConfig]:
-    found = tables.get(table)
-    (row,) = [row for row in found.rows if row.label == label]
-    column = next(column for column in found.columns if column.cell.dataset == dataset)
-    return found.cell_runs(row, column, protocol)
 
 
 @pytest.mark.parametrize("method", ["FBNN", "FSVI"])

@@ -9,15 +9,13 @@ import torch
 from benchmarks import tables
 from benchmarks.tables import cinquin_images
 from fvi_core.data import milios_targets
+from tests.configs import runs
 
 TABLES = [tables.get(f"cinquin2024-{name}") for name in ("2", "8", "figure-13")]
 
 
 def parts(label: str, dataset: str = "mnist", protocol: str = "paper", table: str = "8") -> dict:
-    found = tables.get(f"cinquin2024-{table}")
-    row = next(row for row in found.rows if row.label == label)
-    column = next(column for column in found.columns if column.cell.dataset == dataset)
-    return found.cell_runs(row, column, protocol)[0]["parts"]
+    return runs(f"cinquin2024-{table}", label, dataset, protocol)[0]["parts"]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -12,16 +12,14 @@ from benchmarks.records import published
 from benchmarks.records.config import run_key, training_key
 from benchmarks.tables.pequignot import LARGE, SMALL
 from benchmarks.tables.recipes import merge
+from tests import configs
 from tests.configs import words_of
 
 EXPERIMENT_1 = ("1", "2", "4")
 
 
 def runs(table: str, label: str, dataset: str, protocol: str = "paper") -> list[Any]:
-    found = tables.get(f"pequignot2020-{table}")
-    row = next(row for row in found.rows if row.label == label)
-    column = next(column for column in found.columns if column.cell.dataset == dataset)
-    return found.cell_runs(row, column, protocol)
+    return configs.runs(f"pequignot2020-{table}", label, dataset, protocol)
 
 
 def parts(table: str, label: str, dataset: str) -> Any:

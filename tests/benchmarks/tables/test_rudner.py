@@ -11,18 +11,11 @@ import pytest
 import datasets
 from benchmarks import tables
 from benchmarks.records.config import run_key, training_key
-from benchmarks.tables import Row, Table, cifar, fashion_mnist_readings
+from benchmarks.tables import Row, cifar, fashion_mnist_readings
 from benchmarks.tables.recipes import merge
-from tests.configs import words_of
+from tests.configs import runs, words_of
 from tools.cost.images import random_images
 from tools.cost.trainings import training_of
-
-
-def runs(table: str | Table, label: str, dataset: str, protocol: str = "paper") -> list:
-    found = tables.get(table) if isinstance(table, str) else table
-    (row,) = [row for row in found.rows if row.label == label]
-    column = next(column for column in found.columns if column.cell.dataset == dataset)
-    return found.cell_runs(row, column, protocol)
 
 
 def parts(table: str, label: str, dataset: str, protocol: str = "paper") -> dict:

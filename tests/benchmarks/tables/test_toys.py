@@ -12,15 +12,14 @@ from benchmarks.experiment.execute import execute
 from benchmarks.tables.recipes import merge
 from benchmarks.tables.toys import REFERENCES
 from fvi_core.registry import LIKELIHOODS
+from tests import configs
 
 TOYS, DISTANCES, GROWTH = (tables.get(f"toys{end}") for end in ("", "-distances", "-uncertainty"))
 RUDNER = ("snelson", "two_moons_rudner")
 
 
 def runs(label: str, dataset: str, protocol: str = "paper") -> list:
-    (row,) = [row for row in TOYS.rows if row.label == label]
-    column = next(column for column in TOYS.columns if column.cell.dataset == dataset)
-    return TOYS.cell_runs(row, column, protocol)
+    return configs.runs(TOYS, label, dataset, protocol)
 
 
 def test_all_tables_are_of_the_same_runs() -> None:
