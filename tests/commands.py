@@ -1,4 +1,4 @@
-"""Every command that the documents name, and what is to be known of each without doing what it does."""
+"""Commands that the documents name, and a checker of their words that does not run them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Command:
 
     @property
     def words(self) -> list[str]:
-        """Its words, placeholders filled in."""
+        """Words of the command, with a value in place of each placeholder."""
         text = self.text
         for name, value in STAND_FOR.items():
             text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", value, text)
@@ -66,7 +66,7 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """Every command of every document, each once."""
+    """Return every command of every document, without repeats."""
     found: dict[str, Command] = {}
     for text in re.findall(r"python -m reports figures [^\"]*", Path(reports.cli.__file__).read_text()):
         found.setdefault(" ".join(text.split()), Command("reports/cli.py", " ".join(text.split())))
@@ -79,8 +79,7 @@ def commands() -> list[Command]:
 
 
 def _of_blocks(path: Path) -> Iterator[str]:
-    """The commands of blocks: of those set off by four spaces in which a line begins with a program, and of fenced
-    ones of a shell."""
+    """Yield the commands in indented blocks that have a line beginning with a program, and in fenced shell blocks."""
     text = re.sub(r"^```(?!sh|bash|console)\w+\n.*?^```$", "", path.read_text(), flags=re.M | re.S)
     text = re.sub(r"^```.*\n((?:.*\n)*?)```$", lambda block: re.sub("(?m)^", "    ", block[1]), text, flags=re.M)
     for block in re.findall(r"(?:^    \S.*\n)+", re.sub(r"\\\n\s*", "", text + "\n"), re.M):
@@ -98,16 +97,16 @@ def _between_words(path: Path) -> Iterator[str]:
 
 
 def _is_program(word: str) -> bool:
-    """Also what is installed here; shorter names are those of quantities."""
+    """Return whether a word names a program; an installed one needs three letters, as shorter words are quantities."""
     return word in PROGRAMS or word.startswith((".venv/", "./")) or (len(word) > 2 and shutil.which(word) is not None)
 
 
 class Parsed(Exception):
-    """A command line was read; what it said."""
+    """Raised in place of running a command; holds the parsed command line."""
 
 
 class Checker:
-    """Says whether commands mean something: options, names of tables, methods, data sets and targets."""
+    """Checks the options of commands and their names of tables, methods, data sets and targets."""
 
     def __init__(self, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.checkout, self.monkeypatch, self.suite = checkout, monkeypatch, Suite()
@@ -133,12 +132,12 @@ class Checker:
             self.module(words[2], words[3:])
 
     def variable(self, name: str) -> None:
-        """A variable of the environment that the code reads."""
+        """Check that the code reads an environment variable."""
         rooms = ("fvi_core", "datasets", "benchmarks")
         assert any(f'"{name}"' in path.read_text() for room in rooms for path in (ROOT / room).rglob("*.py")), name
 
     def recipe(self, words: list[str]) -> list[list[str]]:
-        """The modules, with their words, that a command of make runs."""
+        """Return the modules that a command of make runs, each with its words."""
         (self.checkout / "words").write_text("")
         environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
         done = subprocess.run(words, cwd=self.checkout, env=environment, capture_output=True, text=True)
@@ -149,7 +148,7 @@ class Checker:
         return [line[1:] for line in found]
 
     def module(self, name: str, words: list[str]) -> None:
-        """The words of python -m."""
+        """Check the words that follow python -m."""
         if name == "pytest":
             assert all((ROOT / word).exists() for word in words if not word.startswith("-") and "/" in word), words
         elif words[-1:] == ["--help"]:
@@ -165,7 +164,7 @@ class Checker:
                 assert set(parameters["names"]) <= set(datasets.names()), words
 
     def parsed(self, name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
-        """A command of typer and its parameters; nothing is done."""
+        """Return the name and the parameters of a command that typer reads; the command does not run."""
 
         def stop(command: TyperCommand, context: Any) -> None:
             raise Parsed(command.name, dict(context.params))
@@ -177,7 +176,7 @@ class Checker:
         return found.value.args[0], found.value.args[1]
 
     def argparsed(self, name: str, words: list[str]) -> dict[str, Any]:
-        """The same of argparse."""
+        """Return the parameters of a command that argparse reads; the command does not run."""
         read = argparse.ArgumentParser.parse_args
 
         def stop(parser: argparse.ArgumentParser, *arguments: Any) -> None:
@@ -191,7 +190,7 @@ class Checker:
         return found.value.args[0]
 
     def figures(self, parameters: dict[str, Any]) -> None:
-        """Whether figures, rows and panels are there, which is known when they are drawn; those with records are."""
+        """Draw the chosen figures that have records, which fails if a figure, row or panel does not exist."""
         records, drawn = (
             Records(ROOT / "results"),
             options.Options(rows=tuple(parameters["rows"] or ()), columns=tuple(parameters["columns"] or ())),
@@ -201,7 +200,7 @@ class Checker:
         list(draw(chosen, suite, records, self.checkout, forms=(".txt",), options=drawn))
 
     def names(self, command: str, parameters: dict[str, Any]) -> None:
-        """Whether what is named is there, and seeds and options of a cluster mean something."""
+        """Check the names, the seeds and the options of a cluster in parsed parameters."""
         named = parameters.get("tables") or parameters.get("table") or []
         if command == "table":
             named = parameters.get("name") or named

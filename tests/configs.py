@@ -1,4 +1,4 @@
-"""Configurations of single runs, for tests."""
+"""Configurations of runs and notes of tables, for tests."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from benchmarks.tables.recipes import make_configs
 
 
 def make_config(method: str, dataset: str, protocol: str, recipe: Recipe, split: int, seed: int) -> Config:
-    """The full configuration of one run of a recipe."""
+    """Return the full configuration of one run of a recipe."""
     return make_configs(method, dataset, protocol, replace(recipe, replicates=((split, seed),)))[0]
 
 

@@ -67,7 +67,7 @@ def call(capsys):
 
 @pytest.fixture
 def processor(monkeypatch):
-    """``processor(avx512, amx)``: one with or without these instructions for bfloat16 is pretended."""
+    """``processor(avx512, amx)``: pretend a processor with or without these instructions for bfloat16."""
     import torch
 
     from fvi_core import precision

@@ -1,4 +1,4 @@
-"""The outsider's plug-in: the snippets of docs/extend.md as files, with the data that they read."""
+"""Plug-in of a user: the snippets of docs/extend.md as files, with the data that they read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMANDS = re.findall(r"^    ((?:make|\.venv/bin/python) .*)$", TEXT, re.MULTILI
 
 
 def write(folder: Path) -> Path:
-    """Write mine.py, its data, and pyproject.toml; the plug-in's path."""
+    """Write mine.py, its data and pyproject.toml; return the path of mine.py."""
     files: dict[str, str] = {}
     for name, text in re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", TEXT, re.DOTALL):
         files[name] = files.get(name, "") + text
@@ -34,7 +34,7 @@ def write(folder: Path) -> Path:
 
 
 def run(*words: str, environment: dict[str, str], module: str = "benchmarks") -> subprocess.CompletedProcess[str]:
-    """A command of the suite."""
+    """Run a command of the suite in another process."""
     return subprocess.run(
         [sys.executable, "-m", module, *words], cwd=ROOT, env=environment, capture_output=True, text=True
     )

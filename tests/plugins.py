@@ -1,4 +1,4 @@
-"""Plug-ins of tests: whatever they add is forgotten afterwards."""
+"""Helper that forgets the plug-ins of a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fvi_core.registry import REGISTRIES
 
 @contextmanager
 def forgotten() -> Iterator[None]:
-    """All that plug-ins add meanwhile is taken away at the end, and the next ones are looked for anew."""
+    """Forget everything that plug-ins register in the block, so that the next test loads its own."""
     load_parts()  # what is loaded for the first time meanwhile would be taken away too
     held = [*plugins._TRACKED, plugins._loaded, *(registry.classes for registry in REGISTRIES.values())]
     before, settled = [dict(names) for names in held], list(plugins._settled)

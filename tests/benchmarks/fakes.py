@@ -1,4 +1,4 @@
-"""Tables, methods and training that cost nothing, behind the names of the real ones; and their command line.
+"""Fake tables, methods and training that cost nothing, under the names of the real ones; and their command line.
 
 What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "exit", "nan",
 "die", "partial", "wait" (until a file called go appears in the state folder), "see" (which GPU, then wait), "save"
@@ -45,7 +45,7 @@ SUITE = Suite(
 def config(
     seed: int = 0, method: str = "MAP", dataset: str = "digits", do: str = "work", **training: Any
 ) -> dict[str, Any]:
-    """A run's configuration."""
+    """Return the configuration of a run."""
     return {
         "schema": 2,
         "method": method,
@@ -70,7 +70,7 @@ def config(
 
 @dataclass
 class Outcome:
-    """What execute says of one run."""
+    """Result of one run, as execute returns it."""
 
     config: dict[str, Any]
     status: str = "done"
@@ -84,27 +84,27 @@ METRICS = {"accuracy": SimpleNamespace(version=1), "nll": SimpleNamespace(versio
 
 
 def store(root: Path | str) -> Store:
-    """A store of records with these metrics."""
+    """Return a store of records with the fake metrics."""
     return Store(root, SUITE.metrics)
 
 
 def sweep(configs: list[dict], workers=None, *, results, state, suite=SUITE, display=None) -> Any:
-    """A sweep over configurations."""
+    """Sweep over configurations."""
     return runner.run(make_plan(configs, results, state, suite), workers, display)
 
 
 def pending(config: dict[str, Any], **about: Any) -> PlannedRun:
-    """A run that is missing."""
+    """Return a planned run that has no record."""
     return PlannedRun(run_key(config), config, **about)
 
 
 def number(run: dict[str, Any]) -> float:
-    """The metric of a run: it depends on nothing but the configuration."""
+    """Return the metric of a run, which depends on the configuration alone."""
     return int(hashlib.sha256(canonical_json(run).encode()).hexdigest()[:8], 16) / 2**32
 
 
 def metric(value: float, dataset: str = "digits") -> dict[str, Any]:
-    """One metric row."""
+    """Return one row of metrics."""
     return {"dataset": dataset, "condition": "", "metric": "accuracy", "value": value, "n": 10}
 
 
@@ -114,17 +114,17 @@ def full_disk(*_: Any, **__: Any) -> None:
 
 
 def misfits(configs: list[dict[str, Any]]) -> list[str]:
-    """Everything fits."""
+    """Return no misfits."""
     return []
 
 
 def stack_limit(run: dict[str, Any]) -> int:
-    """How many runs are trained together."""
+    """Return the number of runs that are trained together."""
     return run["parts"]["training"]["stack"]
 
 
 class Mute(Exception):
-    """An error whose message cannot be had, or not be printed."""
+    """Error whose message raises an error or cannot be printed."""
 
     def __str__(self) -> str:
         if self.args[0]:
@@ -133,7 +133,7 @@ class Mute(Exception):
 
 
 def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outcome]:
-    """Does what the configurations say. Every call leaves a line in <state>/trained."""
+    """Do what the configurations say. Every call adds a line for each run to <state>/trained."""
     todo = configs[0]["parts"]["training"]
     with open(Path(state) / "trained", "a") as file:
         file.write("".join(f"{c['method']} {c['seed']} {os.getpid()}\n" for c in configs))
@@ -185,7 +185,7 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
 
 
 def known_cost(known: Any, config: dict[str, Any], same: Any, stack: int) -> Cost | None:
-    """The cost that parts["training"]["cost"] says, in the place of Known.cost."""
+    """Return the cost in parts["training"]["cost"]; takes the place of Known.cost."""
     training = config["parts"]["training"]
     if "cost" not in training:
         return None
@@ -194,7 +194,7 @@ def known_cost(known: Any, config: dict[str, Any], same: Any, stack: int) -> Cos
 
 @dataclass
 class Column:
-    """A column of a table; in these, no row has a condition of its own."""
+    """Column of a fake table, where no row has a condition of its own."""
 
     cell: Any
     label: str
@@ -203,17 +203,17 @@ class Column:
     published: Any = None
 
     def cell_of(self, row: Any) -> Any:
-        """The cell of a row."""
+        """Return the cell of a row."""
         return self.cell
 
     def published_key(self, row: Any) -> tuple[str, str, str, str] | None:
-        """Where the published number of a row is."""
+        """Return the key of a row's published number."""
         cell = self.published or self.cell
         return (cell.dataset, cell.condition, row.published, cell.metric) if row.published else None
 
 
 class Table:
-    """A table whose runs are five seeds of one method."""
+    """Table of five seeds of one method."""
 
     paper, number, title = None, None, "A table of nothing"
     protocols, default_protocol, aliases, gpu = ("paper", "smoke"), "smoke", (), ()
@@ -232,30 +232,30 @@ class Table:
         self.columns = (Column(cell=cell, label="accuracy", scale=100, digits=1),)
 
     def keys_of_rows(self, protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
-        """The keys of its runs by the labels of its rows."""
+        """Return the keys of the table's runs by row label."""
         return {self.rows[0].label: set(map(run_key, self.runs(protocol, seeds)))}
 
     def runs(self, protocol: str | None, seeds: list[int] | None = None) -> list[dict[str, Any]]:
-        """The runs of the table."""
+        """Return the runs of the table."""
         self.check_protocol(protocol)
         return [config(seed, **self.training) for seed in range(self.n) if seeds is None or seed in seeds]
 
     datasets = ("digits",)
 
     def lacks(self, row: Any, dataset: str, protocol: str) -> str:
-        """Why a row cannot be planned."""
+        """Return why a row cannot be planned; empty if it can."""
         return ""
 
     def replicates(self, protocol: str) -> int:
-        """How many runs a cell has."""
+        """Return the number of runs of a cell."""
         return self.n
 
     def metrics_of_runs(self, protocol: str, seeds: list[int] | None = None) -> dict[str, set[str]]:
-        """The metrics of each run."""
+        """Return the metrics of each run by key."""
         return {run_key(run): {"accuracy"} for run in self.runs(protocol, seeds)}
 
     def row_runs(self, row, dataset: str, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
-        """The runs of a row."""
+        """Return the runs of a row."""
         return self.runs(protocol, seeds) if row.method else []
 
 
@@ -276,19 +276,19 @@ TABLES = {
 
 
 def names() -> list[str]:
-    """The names of the tables."""
+    """Return the names of the fake tables."""
     return list(TABLES)
 
 
 def get(name: str) -> Table:
-    """A table."""
+    """Return a fake table by its name."""
     if name not in TABLES:
         raise unknown("table", name, TABLES)
     return TABLES[name]
 
 
 def catalogue() -> dict[str, Any]:
-    """The methods."""
+    """Return the fake methods."""
     return {"MAP": SimpleNamespace(name="MAP", description="one point", paper="none")}
 
 

@@ -65,7 +65,7 @@ WRITERS = [record, failure, prediction, checkpoint, submission, selected]
 
 @pytest.fixture
 def events(monkeypatch):
-    """What is synced and renamed, in order: an inode, or the names."""
+    """List every sync and rename in order: the inode of a file, or the names."""
     seen, sync, replace = [], os.fsync, os.replace
 
     def fsync(handle):

@@ -53,7 +53,7 @@ class Format:
 
 
 def damaged(form: Format, content: bytes) -> list[tuple[str, bytes | None]]:
-    """What was done, and the content, always another one; None for a folder in the file's place."""
+    """Return damages of a file: what was done, and the changed content (None: a folder takes the file's place)."""
     drawn = [found for seed in range(form.seeds) for found in _damaged(content, seed)]
     made = [*drawn, *(("misleading", crafted) for crafted in form.misleading())]
     return [(how, found) for how, found in made if found != content and (form.inside or how not in INSIDE)]
@@ -245,7 +245,7 @@ def _published(first: str, form: str) -> Contents:
 
 
 def _prepared(victim: str) -> Callable[[], Contents]:
-    """What tensorflow-datasets has prepared of one corruption, the victim first."""
+    """Return the files of one corruption that tensorflow-datasets prepared, the victim first."""
 
     def made() -> Contents:
         held = {name: content for name, content in prepared().items() if "gaussian_noise" in name}

@@ -1,4 +1,4 @@
-"""What every data set promises. A new one adds a line to FINGERPRINTS, which makes it a DatasetContract."""
+"""Contract of every data set. A new data set adds a line to FINGERPRINTS, which makes it a DatasetContract."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def some_sets(split: Split) -> list[str]:
 
 
 def _lacking(split: Split, name: str) -> bool:
-    """Whether an evaluation set needs a file that no address has, and that is not at hand."""
+    """Return whether an evaluation set needs a file that is absent and cannot be downloaded."""
     partners = lacking(split.name, split.scheme or None, [name])
     return any(lack.dataset in BY_HAND for lack in partners)
 

@@ -1,4 +1,4 @@
-"""What holds for all 19 corruptions: form, identity at 0, growth with severity, an image's own random numbers."""
+"""Tests of all 19 corruptions: form, identity at severity 0, growth with severity, random numbers of each image."""
 
 from __future__ import annotations
 

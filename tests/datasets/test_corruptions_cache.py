@@ -68,7 +68,7 @@ def test_a_stopped_process_leaves_what_it_has_made(path: Path) -> None:
 
 
 def test_images_without_their_digest_are_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a process leaves them that is killed between the two."""
+    """A process that is killed between writing images and writing their digest leaves such a file."""
     file, write = SeverityFile(path, SHAPE), cache._write
     digests = len(file.header) + EVERY.size
 

@@ -1,4 +1,4 @@
-"""What each severity is: the numbers of `make_cifar_c.py` (hendrycks/robustness, commit ca36008), written out again.
+"""Severities of every corruption, as `make_cifar_c.py` (hendrycks/robustness, commit ca36008) has them.
 
 Most other tests take the severities from the generator, and would pass with any numbers that grow.
 """

@@ -1,4 +1,4 @@
-"""What counts as the eye, and how far Graham's local averages reach."""
+"""Tests of Graham's preprocessing: which pixels count as the eye, and how far local averages reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not at hand is named with its files, and only what a run reads counts."""
+"""Tests of the list of missing data: it names files, and counts only those that a run reads."""
 
 from __future__ import annotations
 

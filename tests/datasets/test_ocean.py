@@ -18,7 +18,7 @@ TEST = b",lon,lat,ubar,vbar,shape\n0,-91,24,0.5,1,3\n1,-89,24,0.25,2,1\n2,-87,28
 
 @pytest.fixture
 def small(mirror: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Both files with two and three rows, in the mirror."""
+    """Files of two and three rows in the mirror, whose folder is returned."""
     contents = dict(zip(ocean.FILES, (TRAIN, TEST), strict=True))
     monkeypatch.setattr(ocean, "SIZES", (2, 3))
     return mirror(contents)

@@ -15,7 +15,7 @@ from datasets.image_schemes import SCHEMES
 from datasets.image_transforms import pixel_moments, standardised
 
 SCHEME = "cinquin2024-pixelwise"
-"""As in the code of the first author's next paper: standardize_image_data, its OOD detection, angles and KMNIST."""
+"""Scheme of the code of the first author's next paper: standardize_image_data, OOD detection, angles and KMNIST."""
 
 
 def by_definition(images: np.ndarray, of: np.ndarray) -> np.ndarray:

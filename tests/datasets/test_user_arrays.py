@@ -29,7 +29,7 @@ IMAGES = as_npy(np.arange(20 * 3072, dtype=np.uint8).reshape(20, *SHAPE))
 
 @pytest.fixture(autouse=True)
 def nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are no files but those that a test writes."""
+    """Leave a test no files but those that it writes."""
     (tmp_path / "arrays").mkdir()
     monkeypatch.setenv(user_arrays.VARIABLE, str(tmp_path / "arrays"))
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))

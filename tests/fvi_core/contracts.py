@@ -1,4 +1,4 @@
-"""What every family and every divergence must do; a new one inherits these tests and says how it is described."""
+"""Contracts of families and divergences; a new part inherits these tests and gives its description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each context distribution puts its points."""
+"""Tests of context distributions: where each puts its points."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What every registered prior, context, likelihood, network, optimiser, schedule and fit must do.
+"""Contracts of every registered prior, context, likelihood, network, optimiser, schedule and fit.
 
 A part inherits these tests by being registered; one line of SPECS says how it is described. Families, divergences and
 kernels have contracts of their own (contracts.py, test_kernels.py).

@@ -1,4 +1,4 @@
-"""What is fitted after training: the data that it is given, the order, and the first fit part against SciPy."""
+"""Tests of fits after training: their data and order, and the first fit part against SciPy."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -41,7 +41,7 @@ class Noted(TorchDispatchMode):
 
 
 def _tensors(result):
-    """Those among the results of an operation."""
+    """Return the tensors among the results of an operation."""
     several = result if isinstance(result, list | tuple) else [result]
     return [each for each in several if isinstance(each, torch.Tensor)]
 

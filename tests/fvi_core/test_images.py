@@ -15,7 +15,7 @@ SCALE = Scale((0.2, 0.5), (0.5, 0.25), torch.float64)
 
 
 def pixels(replicas=R, points=B, shape=SHAPE):
-    """Images of bytes, of which none are black, so that what comes in from outside is told apart."""
+    """Return images of bytes without black pixels, so that padding can be recognised."""
     return small.streams(replicas, name="pixels").integers(255, points, *shape).to(torch.uint8) + 1
 
 
@@ -85,7 +85,7 @@ def test_an_image_is_augmented_for_itself_and_again_at_every_call():
 
 
 def problems(replicas=R):
-    """The same data as bytes with a scale, and as scaled numbers."""
+    """Return one data set as bytes with a scale, and as scaled numbers."""
     scaled = dataclasses.replace(SCALE, dtype=torch.float32)
     x, y = pixels(replicas, 20), small.streams(replicas, name="labels").integers(3, 20)
     pool, ends = pixels(1, 9)[0], torch.ones(replicas, *SHAPE)

@@ -24,7 +24,7 @@ def perturbed(kernel, replicas, n_features=D, seed=1):
 
 
 def gpytorch_matrix(name, params, x1, x2):
-    """The same covariance by gpytorch, one replica at a time."""
+    """Return the covariance matrix by gpytorch, one replica at a time."""
     rows = []
     for r in range(len(x1)):
         if name == "linear":  # gpytorch's has neither an offset nor length-scales

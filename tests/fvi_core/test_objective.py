@@ -197,7 +197,7 @@ def test_a_likelihood_with_an_error_of_its_own_trains_on_it_in_families_with_mom
     ],
 )
 def test_powers_of_a_likelihood_that_is_no_mean_over_points_are_refused(likelihood, outputs):
-    """They left out the class weights, or the error that a likelihood has in place of its logarithm."""
+    """Such powers would leave out class weights, or the error that a likelihood has in place of its logarithm."""
     parts = {"family": MEAN_FIELD, "likelihood": likelihood}
     assert small.model(parts, outputs)
     with pytest.raises(NotSupported, match="alpha 0.5 is for the mean log-likelihood of points, found likelihood"):

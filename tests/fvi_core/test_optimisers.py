@@ -73,7 +73,7 @@ def walk(spec, losses, lr=0.1):
 
 
 def torch_walk(make, losses, lr=0.1):
-    """The same, by a schedule of torch for each replica."""
+    """Return learning rates [epochs, R] by one schedule of torch for each replica."""
     rates = torch.zeros(losses.shape, dtype=torch.float64)
     for r in range(losses.shape[1]):
         optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)

@@ -1,4 +1,4 @@
-"""What is computed in bfloat16, and what happens where that is not to be had."""
+"""Tests of bfloat16: which computations use it, and what happens without support for it."""
 
 import warnings
 from dataclasses import replace

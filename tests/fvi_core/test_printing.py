@@ -108,7 +108,7 @@ def test_a_command_whose_streams_are_closed_or_full(command: str, redirected: st
 
 
 def test_a_closed_stream_keeps_its_number() -> None:
-    """What is opened later would else be what libraries and children print into."""
+    """A file opened later would otherwise get the number of the closed stream and receive the output of libraries."""
     command = (
         RUN + "import os, sys; file = open('/dev/null'); os.write(2, b'%d %d' % (sys.stdout.fileno(), file.fileno()))"
     )

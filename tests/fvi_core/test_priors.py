@@ -1,4 +1,4 @@
-"""What each prior says of functions, against Jacobians, kernels and samples."""
+"""Tests of the distributions of priors over functions, against Jacobians, kernels and samples."""
 
 import pytest
 import torch

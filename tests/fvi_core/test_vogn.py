@@ -52,7 +52,7 @@ def by_example(parameters, x):
 
 
 def gradients_by_example(parameters, x, y):
-    """Of minus the log-likelihood of NORMED with one set of parameters: by name ``[N, *shape]``, and the statistics."""
+    """Return gradients ``[N, *shape]`` of minus the log-likelihood of NORMED by name, and batch statistics."""
     leaves = {k: v.expand(len(x), *v.shape).clone().requires_grad_() for k, v in parameters.items()}
     f, statistics = by_example(leaves, x)
     loss = F.cross_entropy(f, y, reduction="sum")

@@ -34,5 +34,5 @@ def compiled(file: Path, runs: int = 1, packages: tuple[str, ...] = (*PACKAGES, 
 
 
 def faults(log: str) -> list[str]:
-    """What does not fit, is not defined or has no glyph."""
+    """Return LaTeX's warnings about overfull boxes, undefined references and missing glyphs."""
     return FAULTS.findall(log)

@@ -1,4 +1,4 @@
-"""What LaTeX of a table shows, read back from it."""
+"""Reader of LaTeX tables: the text that a table shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def words_of(tex: str) -> str:
 
 
 def marks_of(tex: str) -> dict[str, str]:
-    """What the marks of the first float mean."""
+    """Return the meanings of the marks in the first float."""
     return dict(re.findall(r"\\tnote\{([a-z0-9])\} ([^;.\\]+)[;.]", tex))
 
 

@@ -39,7 +39,7 @@ def only_cell(results: Path, **changes: Any) -> CellResult:
 
 
 class Mixed(FakeTable):
-    """A table whose runs are of another protocol than the one asked for."""
+    """Table whose runs have another protocol than the requested one."""
 
     def row_runs(self, row: Row, dataset: str, protocol: str, seeds: Any = None) -> list[dict[str, Any]]:
         return super().row_runs(row, dataset, "short", seeds)

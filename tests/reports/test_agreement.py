@@ -216,8 +216,8 @@ def test_half_of_a_negative_published_value_is_a_range_too() -> None:
 @pytest.mark.parametrize("printed, known", [(True, True), (False, True), (False, False)])
 @pytest.mark.parametrize("runs", [2, 3, 10])
 def test_the_level_holds_for_few_runs(runs: int, printed: bool, known: bool) -> None:
-    """Of numbers of one distribution, at most .05 (and what chance adds) are told apart, with a published error or
-    without one, over a number of runs that is known or not.
+    """At most 0.05 of the pairs from one distribution (plus chance) differ, with or without a published error and with
+    a known or unknown number of runs.
     """
     rng, out, trials = np.random.default_rng(runs), 0, 600
     for _ in range(trials):
@@ -229,7 +229,7 @@ def test_the_level_holds_for_few_runs(runs: int, printed: bool, known: bool) -> 
 
 
 def test_a_number_at_the_width_is_the_last_that_agrees() -> None:
-    """What "width" says, against the test itself."""
+    """The interval "width" ends where the test begins to reject."""
     for changes in ({"half_unit": 0.05}, {"stderr": None}, {"stderr": None, "n_runs": None, "half_unit": 0.05}):
         found = comparison(**changes)
         for sign in (-1, 1):

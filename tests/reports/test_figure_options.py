@@ -1,4 +1,4 @@
-"""What whoever draws a figure may choose, and what it says where that cannot be."""
+"""Tests of the options of figures, and of the messages about impossible ones."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_points_are_means_with_errors_of_every_column(sure) -> None:
 
 
 def test_columns_of_several_metrics_under_one_label_all_have_points(sure) -> None:
-    """As in table uci, whose columns "boston" are of the error and of the likelihood."""
+    """Table uci has two such columns labelled "boston", with the error and the likelihood."""
     suite, records = sure
     mine = suite.table("mine")
     alike = dataclasses.replace(mine, columns=tuple(dataclasses.replace(each, label="shapes") for each in mine.columns))

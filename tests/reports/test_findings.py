@@ -342,7 +342,7 @@ def test_every_form_tells_the_same_verdicts(committed: dict[str, list[Finding]],
 
 
 def test_effects_are_those_of_the_tables(committed: dict[str, list[Finding]]) -> None:
-    """Of comparisons of two rows without a margin: ours less theirs, by the means that tables show of the same runs."""
+    """Effects of comparisons without a margin are differences of the means that tables show for the same runs."""
     compared = 0
     for each in words.flat(committed):
         for tested in each.counted:

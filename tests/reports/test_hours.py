@@ -1,4 +1,4 @@
-"""What runs took and what those that lack would take, against sums by hand."""
+"""Tests of the hours of recorded runs and of missing runs, against sums by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legends lie inside their figures, whatever their labels and the size asked for, and nothing is printed on them."""
+"""Tests that legends lie inside figures of any size and labels, and that nothing is printed on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("no_open_canvas")
 
 
 def cut(figure: Canvas) -> list[str]:
-    """What of legends, titles and names of axes is not inside a figure."""
+    """Return the legends, titles and axis labels that are not wholly inside a figure."""
     figure.canvas.draw()
     shown = [axis for axis in figure.axes if axis.get_visible()]
     texts = [text for axis in shown for text in (axis.title, axis.xaxis.label, axis.yaxis.label) if text.get_text()]

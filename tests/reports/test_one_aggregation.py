@@ -64,7 +64,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[TableResult, S
 
 @dataclass(frozen=True)
 class Wanted:
-    """What every form has to say of a cell; shown: as the printed forms spell it."""
+    """Expected content of a cell in every form; shown: its spelling in printed forms."""
 
     mean: float
     stderr: float
@@ -74,7 +74,7 @@ class Wanted:
 
 
 def exported(result: TableResult, store: Store, tmp_path: Path) -> dict[tuple[int, int], Wanted]:
-    """What each cell has to show, from the exported CSV alone; cells without a run are absent."""
+    """Return the expected cells, computed from the exported CSV alone; cells without a run are absent."""
     interface.records(store.root, tmp_path / "records.csv")
     frame = pandas.read_csv(tmp_path / "records.csv", keep_default_na=False)
     usual, found = usual_n(result), {}

@@ -1,4 +1,4 @@
-"""What reports read: each record once, without its curves, and of it only the values are kept."""
+"""Tests that reports read each record once, without its curves, and keep only values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def results(write: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, bool]]:
-    """How often each file was read, and whether with its curves."""
+    """Count the reads of each file, with and without its curves."""
     counted: Counter[tuple[str, bool]] = Counter()
 
     def count(owner: type, name: str, with_curves: bool) -> None:
@@ -96,7 +96,7 @@ def test_runs_of_a_row_are_asked_for_once_for_all_columns_of_a_data_set(results:
 
 
 def rows_held() -> int:
-    """How many metric rows, as records have them, are in memory."""
+    """Return the number of metric rows in memory that have the form of records."""
     gc.collect()
     return sum(type(held) is dict and {"dataset", "metric", "value"} <= held.keys() for held in gc.get_objects())
 

@@ -56,7 +56,7 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
 
 
 def gap_beside_marker(handle: Line2D) -> bool:
-    """Whether a legend's line has a gap that its marker, in the middle, does not cover."""
+    """Return whether a legend's line has a gap that the marker in its middle does not cover."""
     offset, dashes = handle._dash_pattern
     length, half = np.ptp(handle.get_xdata()), handle.get_markersize() / 2
     places = np.linspace(0, length, 1001)

@@ -1,4 +1,4 @@
-"""What was tried on differing cells: experiments name what is there, readings are found, the page is current."""
+"""Tests of the attempts to explain differing cells: they name existing tables, and the page is current."""
 
 from __future__ import annotations
 

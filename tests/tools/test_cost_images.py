@@ -62,7 +62,7 @@ def test_operations_of_a_step_are_those_of_its_products():
 
 
 def measured(monkeypatch, cuda, start):
-    """What two rows of ResNet-18 come to, by name, and their works: ``start`` seconds, and one more for each next."""
+    """Return measurements by name, and works, of two rows of ResNet-18; work ``i`` takes ``start + i`` seconds."""
     seen = {}
 
     def interleave(works, repeats, steps):

@@ -1,4 +1,4 @@
-"""How long pages take: which are opened, and what is printed of each."""
+"""Tests of the tool that measures how long pages take to show: which pages it opens, and what it prints."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ OWN = {
     "FuNN-MFVI": {"divergence": {"samples": 10}},
     "Subnetwork Laplace": {"fit": {"size": 5}},
 }
-"""What makes a run of a method quick."""
+"""Parts that make a run of a method quick."""
 NOISE_FIXED = ("HMC", "VOGN")  # they move weights alone
 ON_CURVES_ONLY = ("GP",)
 

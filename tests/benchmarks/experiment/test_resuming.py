@@ -61,12 +61,12 @@ def small(name: str, **training) -> dict:
 
 
 def sibling(case: dict, number: int) -> dict:
-    """The same run on another split with another seed."""
+    """Return the configuration of a run on another split with another seed."""
     return case | {"seed": number, "dataset": case["dataset"] | {"split": number}}
 
 
 def facts(outcomes, folder) -> list:
-    """All that a stopped and an uninterrupted run must share: everything but time, memory and the number of stops."""
+    """Return what a stopped and an uninterrupted run share: all but time, memory and the number of stops."""
     kept = ("fingerprint", "epochs", "stack", "noise_std")
     return [
         (
@@ -242,7 +242,7 @@ def every_epoch(monkeypatch):
 
 
 def test_a_part_of_a_stack_is_evaluated_alone(tmp_path, monkeypatch, every_epoch):
-    """As when a process is killed between two records: the rest of the stack is asked for, in any order."""
+    """A process killed between two records leaves the rest of a stack to be evaluated, in any order."""
     cases = [sibling(small("MFVI"), i) for i in range(4)]
     keys = [run_key(case) for case in cases]
     whole = facts(execute(cases, state=tmp_path / "whole"), tmp_path / "whole")
@@ -266,7 +266,7 @@ def test_a_part_of_a_stack_is_evaluated_alone(tmp_path, monkeypatch, every_epoch
 
 
 def test_runs_that_are_trained_along_are_not_linked_again(tmp_path, every_epoch):
-    """As when another sweep has made them in the meantime."""
+    """Another sweep may have made them in the meantime."""
     cases = [sibling(small("MAP"), i) for i in range(2)]
     with pytest.raises(MemoryError):
         execute(cases, state=tmp_path, report=raising_at(2))
@@ -278,7 +278,7 @@ def test_runs_that_are_trained_along_are_not_linked_again(tmp_path, every_epoch)
 
 
 def test_runs_of_different_stacks_go_on_each_from_its_own(tmp_path, every_epoch):
-    """As when a group is made of what two killed groups have left, and of a run that was in neither."""
+    """Such a group holds runs that two killed groups left, and a run that was in neither."""
     cases = [sibling(small("MAP"), i) for i in range(5)]
     whole = [numbers(outcome) for outcome in execute(cases, state=tmp_path / "whole")]
     for some, epoch in ((cases[:2], 2), (cases[2:4], 3)):

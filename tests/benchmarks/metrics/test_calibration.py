@@ -137,7 +137,7 @@ def test_labels_that_do_not_belong_to_the_probabilities_are_refused(error):
 
 
 def test_a_confidence_that_is_no_number_is_refused():
-    """Its bin, the last, would count as empty."""
+    """NaN would fall into the last bin, which would count as empty."""
     with pytest.raises(ValueError, match="confidences: expected numbers, found 1 NaN of 3"):
         calibration.ece(np.array([1.0, np.nan, 0.9]), np.array([True, False, False]))
 

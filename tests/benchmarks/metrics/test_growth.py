@@ -1,4 +1,4 @@
-"""How uncertainty grows away from the data: by hand, on a line and in the plane, and where it is computed."""
+"""Tests of the growth of uncertainty away from the data, against values by hand on a line and in the plane."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def kept(tmp_path: Path) -> tuple[Store, Path]:
 
 
 def parsed(store: Store, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """How many records are parsed, and how many are invalid."""
+    """Return the numbers of parsed and of invalid records."""
     seen, parse = [], store_module.parse
     monkeypatch.setattr(store_module, "parse", lambda data, at, *more: seen.append(at) or parse(data, at, *more))
     problems = Store(store.root, store.metrics, path).problems()

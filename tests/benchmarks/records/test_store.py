@@ -105,7 +105,7 @@ def test_nan_in_a_curve_and_a_record_without_metrics_are_refused(store):
 
 
 def signed(text: str) -> str:
-    """A record's text with the SHA-256 that belongs to it."""
+    """Return a record's text with the SHA-256 of its changed body."""
     body = text.rpartition('"sha256": ')[0]
     return f'{body}"sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n'
 
@@ -217,7 +217,7 @@ def test_sections_that_are_not_wanted_are_left_out(store):
 @settings(max_examples=1000)
 @given(data=st.data())
 def test_no_bytes_in_the_folder_are_more_than_named_or_harmless(data):
-    """Of 1,000 mutated records each is refused by name, or holds what was written."""
+    """Each of 1,000 mutated records is refused by name or still holds what was written."""
     original = serialise(record(value=1 / 3)).encode()
     where = data.draw(st.integers(0, len(original) - 1))
     how = data.draw(st.sampled_from(["cut", "flip", "insert", "delete", "swap", "digit"]))

@@ -161,7 +161,7 @@ def test_leftovers_are_removed_when_seen(kept, folder):
 
 
 class Clock:
-    """A trainer whose epochs and whose saving take as long as they are told to."""
+    """Trainer whose epochs and saves take given times."""
 
     def __init__(self, monkeypatch, tmp_path, epochs: int, epoch: float, saving: float = 0.0, setting: str = "60"):
         self.now, self.saved, self.epochs, self.length = 100.0, [], epochs, epoch

@@ -84,7 +84,7 @@ def copies(whole, tmp_path, monkeypatch) -> Callable[[int], Path]:
 
 @contextlib.contextmanager
 def soon():
-    """What is done in here must not hang."""
+    """Fail if the block hangs."""
 
     def late(*_):
         raise AssertionError("it hangs")
@@ -99,7 +99,7 @@ def soon():
 
 
 def attempt(path: Path, do: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns; None if it tells what is wrong with a file."""
+    """Return what a function returns, or None if it names a faulty file."""
     try:
         return do(*arguments)
     except (BenchmarkError, predictions.PredictionsError) as error:
@@ -107,7 +107,7 @@ def attempt(path: Path, do: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def look(folder: Path, path: Path) -> None:
-    """All that reads the state."""
+    """Call every function that reads the state."""
     results, state = folder / "results", folder / "state"
     queued = jobs.pending(state)
     plan = make_plan(RUNS, results, state, fakes.SUITE, queued=queued)
@@ -139,7 +139,7 @@ def look(folder: Path, path: Path) -> None:
 
 
 def claim(folder: Path, path: Path) -> None:
-    """All that one does with claims."""
+    """Use every operation on claims."""
     claims = Claims(folder / "state" / "claims")
     for key in KEYS:
         if attempt(path, claims.acquire, key):

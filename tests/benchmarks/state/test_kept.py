@@ -25,7 +25,7 @@ MORE = config("MC Dropout", dataset=MOONS, sets=("test", "grid"), samples=9)
 
 @pytest.fixture
 def trainings(monkeypatch):
-    """How many replicas were trained, by call."""
+    """List the number of replicas of every training."""
     seen, original = [], gradients.Trainer
 
     def trainer(model, training, problem, streams, state):

@@ -1,4 +1,4 @@
-"""The time left: what is left of the estimated costs, corrected by what runs really take. All clocks are told."""
+"""Tests of the time left: the rest of the estimated costs, corrected by what runs really take. All clocks are fake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def group(method="MAP", seed=0, runs=1, **training):
 
 
 def forecast(costs, workers=1):
-    """Of groups and their estimated costs (None: not known)."""
+    """Return a forecast of groups with their estimated costs (None: not known)."""
     known = {each.keys: cost for each, cost in costs if cost is not None}
     return Forecast([each for each, _ in costs], Estimate(groups=known) if known else None, workers)
 

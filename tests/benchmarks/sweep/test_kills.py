@@ -54,7 +54,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def end(process: multiprocessing.Process) -> int | None:
-    """Its exit status; None if it hangs."""
+    """Return the exit status of a process, or None if it hangs."""
     process.join(LONG)
     status = process.exitcode
     process.kill()
@@ -75,14 +75,14 @@ class Killed:
         self.folder.mkdir()
 
     def look(self) -> None:
-        """What a kill has left; after the last one of a sweep, begin another."""
+        """Collect what a kill left; if the sweep is complete, begin another."""
         self.scars |= set(leftovers(self.folder))
         if not self.left(self.folder):
             self.end()
             self._next()
 
     def end(self) -> None:
-        """Go on undisturbed, and compare."""
+        """Finish the sweep undisturbed, and compare it with one that was never killed."""
         self.resume(self.folder)
         assert facts(self.folder) == self.whole
         assert leftovers(self.folder) == []
@@ -107,7 +107,7 @@ def start():
 
 @pytest.fixture(scope="module")
 def undisturbed(start, tmp_path_factory):
-    """What a sweep makes that nobody kills, its seconds, and how often it touches files."""
+    """Return the facts of a sweep that is not killed, its seconds, and how often it touches files."""
     seconds = []
     for _ in range(2):  # the first one waits for the server
         folder = tmp_path_factory.mktemp("undisturbed")

@@ -60,7 +60,7 @@ class Stopped:
         self.process.send_signal(signal.SIGCONT)
 
     def age(self, key: str) -> None:
-        """As if it had been stopped for a long time."""
+        """Make the heartbeat of a claim old, as if its holder had been stopped for a long time."""
         os.utime(self.claims.folder / key, (0, 0), follow_symlinks=False)
 
     def make(self, run: int) -> str:
@@ -75,7 +75,7 @@ class Stopped:
         return fakes.store(self.folder / "results").get(self.group.configs[run])
 
     def files(self) -> dict[str, tuple]:
-        """All that is told of runs, and whether it is the same file as before."""
+        """Return the inode and the time of every file about runs, which differ once it is written again."""
         found = [path for name in FILES for path in (self.folder / name).rglob("*") if not path.name.startswith(".")]
         return {str(path): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
 
@@ -185,7 +185,7 @@ def test_a_woken_holder_trains_on_only_what_is_still_its_own(stopped, taken):
 
 
 def test_the_end_of_a_dead_process_is_told_only_of_runs_that_nobody_else_has(stopped):
-    """What a parent notes when a worker has died: others may have been faster."""
+    """A parent notes the failures of a dead worker, unless another process was faster."""
     found = stopped("training")
     keys = found.group.keys
     for run, fate in enumerate((made_by_another, believed_dead, begun_by_another)):

@@ -1,4 +1,4 @@
-"""What asks a sweep to stop, and what does not."""
+"""Tests of signals and other requests to stop a sweep."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_stop_that_was_not_heeded_can_be_asked_for_again(monkeypatch):
 
 
 def test_an_ignored_signal_stays_ignored():
-    """As under nohup."""
+    """A process under nohup starts with SIGHUP ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with stoppable():

@@ -132,7 +132,7 @@ def test_two_that_begin_with_a_group_at_once_do_not_share_out_its_runs(make, fol
 
 
 def test_what_others_lose_meanwhile_is_taken_over(make, folders):
-    """As an array task takes over the runs of another one that was killed."""
+    """An array task takes over the runs of a killed array task."""
     todo = groups([fakes.config(0), fakes.config(1, seconds=1.0), fakes.config(2, seconds=1.0)], folders)
     with live() as (other, holder):
         put(folders[1] / "claims", todo[0].keys[0], holder)
@@ -185,7 +185,7 @@ def test_an_earlier_life_of_the_present_job_was_not_lost(folders, monkeypatch):
 
 
 def test_no_group_is_begun_after_a_stop_was_requested(folders, monkeypatch):
-    """As when the parent of a worker has died."""
+    """A worker whose parent has died gets such a request."""
     made = work.work(groups([fakes.config(seed) for seed in range(3)], folders), nothing)
     next(made)
     monkeypatch.setattr(work, "stop_requested", lambda: True)
@@ -212,7 +212,7 @@ def test_a_killed_worker_takes_only_its_group_with_it(folders):
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_worker_that_is_stopped_just_before_its_parent_has_not_failed(folders, how):
-    """As when a cluster ends all processes of an array task, one after the other."""
+    """A cluster ends all processes of an array task one after the other."""
     workers, begun = Workers(1, moment=60), threading.Event()
 
     def end_all():

@@ -24,8 +24,8 @@ def compared(method: str, label: str, dataset: str = "concrete", protocol: str =
 
 @pytest.mark.parametrize("method", ["FBNN", "FSVI"])
 def test_fvi_and_tfsvi_stop_as_the_authors_later_code_does(method: str) -> None:
-    """Its FVI trains until the objective on the validation subset, looked at every 100 epochs, has not improved for
-    1,000, at rates up to 1e-3; with five times the rate a fifth of both."""
+    """The authors' FVI trains until the validation objective, computed every 100 epochs, has not improved for 1,000
+    epochs, at rates up to 1e-3; with five times that rate both intervals are a fifth."""
     for label in CANDIDATES["paper"][method]:
         (run,) = compared(method, label)
         training = run["parts"]["training"]
@@ -72,7 +72,7 @@ def test_tfsvi_pushes_both_distributions_of_all_weights_forward_at_the_mean() ->
 
 
 def test_the_prior_scales_of_tfsvi_reach_beyond_those_that_the_paper_prints() -> None:
-    """Its toys and its ocean have standard deviations of 0.2, 0.5, 0.75 and 1 (App. C.1, C.2)."""
+    """The toys and the ocean of the paper have standard deviations of 0.2, 0.5, 0.75 and 1 (App. C.1, C.2)."""
     scales = [parts["prior"]["variance"] for parts in CANDIDATES["paper"]["FSVI"].values()]
     assert min(scales) < 0.2**2 and max(scales) > 1
 

@@ -75,7 +75,7 @@ def test_members_of_ensembles_begin_as_the_network_does() -> None:
 
 
 def test_records_keep_the_name_that_their_protocol_had() -> None:
-    """Of retina-mnist, which is after no paper: its protocol was called paper when its records were made."""
+    """Table retina-mnist reproduces no paper, but its protocol was called paper when its records were made."""
     for table in (SMALL, tables.get("retina-mnist")):
         assert table.protocols == ("own", "smoke") and table.default_protocol == "own"
         assert {run["protocol"] for run in table.runs()} == {"paper"}

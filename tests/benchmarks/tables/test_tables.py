@@ -27,7 +27,7 @@ RUNNABLE = [name for name in NAMES if any(row.method for row in tables.get(name)
 
 
 def shape_of(config):
-    """What build_model asks of a split, without its data."""
+    """Return the parts of a split that build_model reads, without data."""
     found = datasets.describe(config["dataset"]["name"], config["dataset"]["scheme"])
     train = SimpleNamespace(x=np.zeros((1, *found.shape)))
     return SimpleNamespace(name=found.name, train=train, task=found.task, n_outputs=found.n_outputs)

@@ -59,7 +59,7 @@ def parts(label: str, dataset: str, protocol: str = "paper") -> dict:
 
 
 def holds(found: dict, expected: dict) -> bool:
-    """Whether the parts have these hyper-parameters."""
+    """Return whether parts have these hyper-parameters."""
     return merge(found, expected) == found
 
 

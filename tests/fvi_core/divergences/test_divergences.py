@@ -108,7 +108,7 @@ class GaussianContract(DivergenceContract):
     ridge = 1e-6
 
     def context(self, step):
-        """The same set at every call."""
+        """Return one context set, and have every later call of the step return it too."""
         x = step.sample_context()
         step.sample_context = lambda: x
         return x

@@ -104,8 +104,8 @@ class TestGaussianWasserstein(DivergenceContract):
         return small.moved(super().start(model))
 
     def expected(self, model, parameters, x):
-        """Of the Gaussians of all values at x, each point of weight 1 / N: 1/N [ |m|^2 + tr K + tr R - 2 tr (K^1/2 R
-        K^1/2)^1/2 ].
+        """Squared 2-Wasserstein distance of the Gaussians of all values at x, each point with weight 1 / N:
+        1/N [ |m|^2 + tr K + tr R - 2 tr (K^1/2 R K^1/2)^1/2 ].
         """
         mean, _ = model.family.marginals(model.network, parameters, x)
         process = model.family.process(parameters)

@@ -119,7 +119,7 @@ def test_the_gaussian_divergence_is_that_of_torch_distributions_over_the_drawn_l
 
 
 def test_the_tied_divergence_is_the_mean_of_log_q_over_a_prior_about_the_means():
-    """Of one layer of 2 inputs: log q as above, p = N(m, gain / 2)."""
+    """One layer of 2 inputs: log q as above, p = N(m, gain / 2)."""
     network, gain = small.network({"name": "mlp", "hidden": []}, 1), 0.6
     family = FAMILIES.build({"name": "radial", "rho_init": -0.5})
     parameters = {k: v + 0.3 for k, v in family.init(network, small.streams(1)).items()}

@@ -123,7 +123,7 @@ class TestInducingKL(DivergenceContract):
 
 
 class Variational(gpytorch.models.ApproximateGP):
-    """The same process by GPyTorch, in float64 and with the same jitter."""
+    """Sparse variational process of GPyTorch, in float64 and with the jitter of ours."""
 
     def __init__(self, z, mean, factor, hyper, jitter):
         distribution = gpytorch.variational.CholeskyVariationalDistribution(len(z))

@@ -99,7 +99,7 @@ def ggn(kind: str, of: Model) -> tuple[Tensor, Tensor]:
 
 
 def covariance(of: Model, own: Parameters, samples: int = 40000) -> Tensor:
-    """Of drawn steps away from the trained weights, [P, P]; zero where nothing is drawn."""
+    """Return the covariance [P, P] of drawn steps away from the trained weights; zero where nothing is drawn."""
     drawn = of.fit.posterior.draw(of.network, {k: v[0] for k, v in own.items()}, samples, small.streams(1))
     steps = {k: drawn.get(k, torch.zeros(samples, *shape).double()) for k, shape in of.network.shapes.items()}
     return torch.cov(of.network.flatten(steps).T)

@@ -101,7 +101,7 @@ def test_training_is_that_of_plain_torch(kind, way):
 
 
 def stacks(make, module, example, names, method, replicas, samples, likelihood, y):
-    """The same method on the built-in network and on a module, at the same start."""
+    """Return stacks of one method on the built-in network and on a module, at the same start."""
     found = []
     for net in (make, ModuleNetwork(module, example[0])):
         parts = get(method).parts()

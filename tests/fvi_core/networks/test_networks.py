@@ -18,7 +18,7 @@ UNPADDED = {"name": "cnn", "channels": [2], "dense": [4], "pool": [1], "padding"
 
 
 def plain(network, spec, parameters, x):
-    """The same network of one replica and sample, written with torch.nn.functional."""
+    """Return the outputs of a network, of one replica and sample, by torch.nn.functional."""
 
     def linear(name, a):
         return F.linear(a, parameters[f"{name}.weight"].T, parameters[f"{name}.bias"])

@@ -23,7 +23,7 @@ def tiny(norm=True, shared=False, outputs=3):
 
 
 class Modules(nn.Module):
-    """The same network of torch.nn modules, given the parameters of one replica and sample."""
+    """Residual network of torch.nn modules with the parameters of one replica and sample."""
 
     def __init__(self, network, parameters):
         super().__init__()

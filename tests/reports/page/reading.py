@@ -1,4 +1,4 @@
-"""What a page says, read without a browser."""
+"""Reader of pages that needs no browser."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Page(HTMLParser):
 
 
 def details(path: Path) -> Any:
-    """What a script of details holds."""
+    """Return the content of a script of details."""
     packed = re.fullmatch(r'Page\.received\("([A-Za-z0-9+/=]+)"\);\n', path.read_text())
     assert packed
     return json.loads(gzip.decompress(base64.b64decode(packed[1])))

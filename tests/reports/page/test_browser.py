@@ -84,7 +84,7 @@ class Browser:
         return [each for each in self.driver.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
 
     def run(self, script: str, *arguments) -> object:
-        """What a script returns."""
+        """Return the value of a script."""
         return self.driver.execute_script(script, *arguments)
 
     def faults(self) -> list[str]:
@@ -92,7 +92,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
     def requests(self) -> list[str]:
-        """Addresses that were asked for since the last call."""
+        """Return the addresses requested since the last call."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
 

@@ -371,7 +371,7 @@ def test_colours_can_be_read() -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """Of two colours, as WCAG 2 defines it."""
+    """Return the contrast of two colours, as WCAG 2 defines it."""
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 

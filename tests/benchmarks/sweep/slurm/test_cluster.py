@@ -250,7 +250,7 @@ def commands(cluster):
 
 
 def alive(pid):
-    """Whether a process is there, and not only its entry that nobody has collected."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

@@ -1,4 +1,4 @@
-"""What is known of submitted runs, with commands of SLURM that say what the test wants."""
+"""Tests of the states of submitted runs, with fake commands of SLURM."""
 
 from __future__ import annotations
 

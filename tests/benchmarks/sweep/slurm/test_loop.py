@@ -26,7 +26,8 @@ PATIENCE = 60.0
 
 @pytest.fixture
 def ended(tmp_path, monkeypatch):
-    """How an array task of one run ends whose worker is killed and then gets a signal; what is noted of the run."""
+    """``ended(number)``: kill the worker of an array task of one run, then send the task a signal; return how the task
+    ends, and the failure noted for the run."""
     from submitit.core.utils import UncompletedJobError
 
     monkeypatch.setattr(submit, "MOMENT", PATIENCE)
@@ -40,7 +41,7 @@ def ended(tmp_path, monkeypatch):
     made = submit.Loop(str(folder), count=1, seconds=60.0, notice=15.0)
 
     def notice(*_):
-        """As submitit does it."""
+        """Handle the signal as submitit does."""
         assert made.checkpoint() is None
         raise UncompletedJobError("Job not requeued")
 

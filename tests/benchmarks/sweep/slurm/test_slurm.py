@@ -69,7 +69,7 @@ def wait(condition, seconds=240, every=0.1):
 
 
 def submit(configs, folders, suite=fakes.SUITE, options=OPTIONS):
-    """The plan as it was before, and the receipt."""
+    """Submit what is missing of configurations; return the plan before it, and the receipt."""
     return sweeping.submit(make_plan(configs, *folders, suite), options)
 
 
@@ -78,7 +78,7 @@ def follow(configs, folders, suite=fakes.SUITE):
 
 
 def array_of(receipt):
-    """How many array tasks were submitted, and the id of the array."""
+    """Return the number of submitted array tasks, and the id of the array."""
     return int(re.search(r"to (\d+) array task", receipt[0])[1]), receipt[0].rpartition(" ")[2]
 
 
@@ -89,7 +89,7 @@ def metrics(results, configs):
 
 
 def trained(folders):
-    """How often each run was trained."""
+    """Return a line for every training of a run."""
     lines = (folders[1] / "trained").read_text().splitlines()
     return sorted(line.rpartition(" ")[0] for line in lines)
 
@@ -116,7 +116,7 @@ def test_array_tasks_give_the_metrics_of_one_process(folders, tmp_path):
 
 
 def one(config):
-    """How many runs are trained together."""
+    """Return 1: every run is trained alone."""
     return 1
 
 
@@ -280,6 +280,6 @@ def test_a_run_that_misses_data_fails_at_once_and_says_what_to_do(folders, tmp_p
 
 
 def _epoch(folders, key):
-    """How far the checkpoint of a run has come."""
+    """Return the epoch of a run's checkpoint; 0 without a checkpoint."""
     found = checkpoints.progress(folders[1], key)
     return found.epoch if found else 0

@@ -53,7 +53,7 @@ def test_the_same_code_is_copied_once_and_changed_code_again(root, tmp_path, mon
 
 
 def run(code, taken):
-    """What Python prints that uses a snapshot."""
+    """Return the output of code that runs on a snapshot."""
     script = "\n".join([*snapshot.lines(taken), f'"{sys.executable}" -c "{code}"'])
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd="/").stdout
 
