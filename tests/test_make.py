@@ -136,7 +136,7 @@ def test_the_command_can_be_pasted_whatever_it_holds(checkout: Path, target: str
 
 
 @pytest.mark.parametrize("strict, status", [("", 0), ("0", 0), ("1", 2)])
-def test_data_that_cannot_be_fetched_fail_where_that_is_asked(checkout: Path, strict: str, status: int) -> None:
+def test_data_that_cannot_be_fetched_fail_make_only_if_it_is_strict(checkout: Path, strict: str, status: int) -> None:
     (checkout / "benchmarks.status").write_text("5")
     assert make("table-digits", f"STRICT={strict}", cwd=checkout).returncode == status
     assert calls(checkout) == ["benchmarks run digits", "reports table digits"]

@@ -181,7 +181,7 @@ def test_what_is_around_the_renaming_may_forbid_it(tmp_path, events):
 
 
 @pytest.mark.parametrize(("number", "raised"), [(errno.EINVAL, False), (errno.EIO, True)])
-def test_a_folder_that_cannot_be_synced_is_told_unless_none_can_be(tmp_path, monkeypatch, number, raised):
+def test_a_folder_that_cannot_be_synced_is_an_error_unless_none_can_be(tmp_path, monkeypatch, number, raised):
     sync = os.fsync
 
     def fsync(handle):

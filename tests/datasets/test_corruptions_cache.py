@@ -207,7 +207,7 @@ def test_the_command_makes_what_is_missing(
         assert __main__.main(["corrupt", *wrong]) == status and message in capsys.readouterr().err
 
 
-def test_who_listens_is_told_while_a_run_makes_them(bring: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listeners_hear_the_progress_while_a_run_makes_images(bring: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "CORRUPTIONS", ("brightness", "contrast"))
     test = Arrays(**dict(zip("xy", bring("cifar10", "test", 20).values())))
     sets = ImageSets("cifar10", SCHEMES["cifar10"]["dirichlet2022"], test, None)

@@ -84,7 +84,7 @@ def records(n: int, labels: int) -> tuple[bytes, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("labels", [1, 2])
-def test_cifar_gives_the_members_in_the_order_asked(tmp_path: Path, write: Callable, labels: int) -> None:
+def test_cifar_gives_the_members_in_the_requested_order(tmp_path: Path, write: Callable, labels: int) -> None:
     (first, x1, y1), (second, x2, y2) = records(3, labels), records(3, labels)
     path = write(tmp_path, "c.tar.gz", archive({"b/2.bin": second, "b/1.bin": first}))
     images, found = read_cifar(path, ["b/1.bin", "b/2.bin"], 3, labels)

@@ -135,7 +135,7 @@ def test_getting_says_what_it_gets_and_why_it_cannot(at_hand, places, monkeypatc
     assert "FVI_OFFLINE" in get(Lack("yacht", (UCI,)), said.append).reason
 
 
-def test_what_no_network_has_is_told_by_its_host_alone(at_hand, places, monkeypatch):
+def test_files_that_cannot_be_downloaded_are_named_by_their_host_alone(at_hand, places, monkeypatch):
     def nowhere(*_):
         raise OSError("Name or service not known")
 

@@ -49,7 +49,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("what", HEADERS)
-def test_a_header_is_told_from_data(read, what):
+def test_a_header_is_distinguished_from_data(read, what):
     text, rows = HEADERS[what]
     assert len(read(text)[0]) == rows
 
@@ -222,7 +222,7 @@ def test_nullable_boolean_decimal_and_category_columns_of_parquet(tmp_path):
         found(missing="drop")
 
 
-def test_the_index_of_a_frame_and_further_arrays_are_left_out_and_told(tmp_path, capsys):
+def test_the_index_of_a_frame_and_further_arrays_are_left_out_with_a_notice(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"station": [3, 5, 9], "a": [1.5, 2, 2.5], "y": [1.0, 2.0, 3.0]}).set_index("station")
@@ -235,7 +235,7 @@ def test_the_index_of_a_frame_and_further_arrays_are_left_out_and_told(tmp_path,
         assert left in capsys.readouterr().err
 
 
-def test_identifiers_among_inputs_are_told(read, capsys):
+def test_identifiers_among_inputs_are_named(read, capsys):
     read(f"id,row,a,y\n{2**53},2,1.5,4\n{2**60},0,2,2\n{2**54},1,3,2\n")
     errors = capsys.readouterr().err
     assert "'id' is an input though it has over 15 digits" in errors
@@ -285,7 +285,7 @@ def test_a_summary_with_every_guess_is_printed_once(tmp_path, capsys):
     )
 
 
-def test_a_constant_input_and_equal_names_are_told_and_a_constant_target_is_refused(read, capsys):
+def test_a_constant_input_and_equal_names_are_named_and_a_constant_target_is_refused(read, capsys):
     x, *_ = read("a,b,a,y\n1,7,2,3\n2,7,5,4\n3,7,4,9\n")
     assert x.shape == (3, 3)
     printed = capsys.readouterr()

@@ -53,7 +53,7 @@ def test_effective_sample_size_by_hand():
     assert _ess(torch.ones(3, 5).double()) == 15
 
 
-def test_chains_that_disagree_or_stand_still_are_told():
+def test_r_hat_is_large_where_chains_disagree_or_stand_still():
     assert r_hat(chains(4, 50, 0.0, 1)) < 1.03
     assert r_hat(chains(4, 50, 0.0, 1, 3.0)) > 1.2
     still = torch.arange(3.0).unsqueeze(1).expand(3, 8)

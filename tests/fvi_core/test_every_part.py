@@ -178,7 +178,7 @@ class TestPrior:
             assert single.keys() == together.keys()
             assert all(torch.equal(value, together[name][r : r + 1]) for name, value in single.items())
 
-    def test_it_has_a_view_and_names_itself_where_another_is_asked_for(self, spec):
+    def test_it_has_a_view_and_names_itself_where_another_is_requested(self, spec):
         prior, state = self.state(spec, small.streams(R))
         network, x, given = small.network(), small.inputs(R, N), []
         shapes = {

@@ -191,7 +191,7 @@ def test_fit_keeps_a_given_noise_per_point():
 
 
 @pytest.mark.parametrize("transform", ["log", "softplus"])
-def test_a_fit_begins_where_it_is_told_and_moves_the_transformed_numbers(transform):
+def test_a_fit_begins_at_the_given_values_and_moves_the_transformed_numbers(transform):
     """Adam's first step moves each of them by the learning rate."""
     x, y = process_samples(1, 40, lengthscale=0.5, noise=0.04)
     for start, given in (("median", x), ("one", None)):

@@ -158,7 +158,7 @@ def ensemble(size):
     return small.model({**PARTS, "family": {"name": "ensemble", "base": {"name": "samples"}, "size": size}})
 
 
-def test_chains_of_a_replica_are_compared_and_the_record_is_told():
+def test_chains_of_a_replica_are_compared_in_its_diagnostics():
     data = small.training_data(R, 12)
     good = replace(HMC, samples=40, warmup=20, step=0.1)
     trained = good.start(ensemble(6), data, small.streams(R)).run()

@@ -384,7 +384,7 @@ def test_scores_are_those_of_the_mean_probabilities():
     assert posterior.score(DataLoader(TensorDataset(x, y), batch_size=7)) == pytest.approx(found)
 
 
-def test_inputs_that_are_no_numbers_are_not_told_apart_perfectly():
+def test_auroc_refuses_inputs_that_are_no_numbers():
     posterior = fvi.fit(Perceptron, (table(12), labels(12)), "MFVI", **QUICK)
     with pytest.raises(ValueError, match="^x: expected finite inputs, found NaN"):
         posterior.auroc(table(9, 1), table(8, 2) * float("nan"))

@@ -36,7 +36,7 @@ def test_noise_stays_above_its_floor():
         Gaussian(init_std=0.05, min_std=0.05)
 
 
-def test_an_exponential_scale_starts_where_it_is_told_and_moves_by_the_logarithm():
+def test_an_exponential_scale_starts_at_the_given_value_and_moves_by_the_logarithm():
     likelihood = Gaussian(init_std=0.3, min_std=0.1, scale="exp")
     params = likelihood.init(2, torch.float64)
     torch.testing.assert_close(likelihood.noise_std(params), torch.full((2,), 0.3, dtype=torch.float64))

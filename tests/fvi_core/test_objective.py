@@ -219,7 +219,7 @@ def test_the_evidence_of_a_part_of_the_data_is_refused():
         loss_of(model, n_train=4 * N)
 
 
-def test_parameters_of_the_likelihood_are_told_from_those_of_the_family():
+def test_parameters_of_the_likelihood_are_distinguished_from_those_of_the_family():
     family, noise, _ = Held.of({"mean/a": 1, "likelihood/rho": 2})
     assert (family, noise) == ({"mean/a": 1}, {"rho": 2})
 

@@ -213,7 +213,7 @@ def test_the_digest_of_a_part_is_that_of_its_file(own):
     assert source_digest(mine()) == hashlib.sha256(MINE.encode()).hexdigest()[:16]  # of the code that runs
 
 
-def test_two_files_of_one_name_are_told_apart(own):
+def test_two_files_of_one_name_have_digests_of_their_own(own):
     own(MINE)
     first = source_digest(mine())
     del FAMILIES.classes["mine"], methods._ROWS["My method"]
@@ -290,7 +290,7 @@ def test_a_fault_inside_a_package_names_its_file_and_nothing_of_it_stays(own, tm
     assert "Deep" not in methods._ROWS
 
 
-def test_a_copy_of_a_plugin_is_told_by_name(own, tmp_path, monkeypatch):
+def test_a_copy_of_a_plugin_is_refused_with_its_name(own, tmp_path, monkeypatch):
     first, second = own(ONE.format("Mine"), "first.py"), own(ONE.format("Mine"), "second.py")
     monkeypatch.setenv("FVI_PLUGINS", f"{first}{os.pathsep}{second}")
     with pytest.raises(PluginError, match=f"{second} is the same source as {first}; take one of them out"):

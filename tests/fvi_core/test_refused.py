@@ -111,7 +111,7 @@ def test_a_module_that_is_none_and_data_without_points_are_named(error, module, 
         (TypeError, table(3), "validation: expected a pair"),
     ],
 )
-def test_faults_of_validation_data_are_not_told_of_the_training_data(error, validation, message):
+def test_faults_of_validation_data_are_not_attributed_to_the_training_data(error, validation, message):
     options = {"training": {"early_stopping": {"patience": 2}}, "validation": validation}
     with pytest.raises(error, match=f"^{message}"):
         fvi.fit(Perceptron(), (table(12), labels(12)), "MAP", **QUICK, **options)

@@ -348,7 +348,7 @@ def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
         assert not torch.equal(order, data.x[r]) and torch.equal(order.sort(0).values, data.x[r].sort(0).values)
 
 
-def test_the_weight_of_the_divergence_is_told_the_share_of_all_steps(monkeypatch):
+def test_the_weight_of_the_divergence_gets_the_share_of_all_steps(monkeypatch):
     """Counted over epochs, and where training goes on from a saved state too."""
     shares = []
     monkeypatch.setattr(Weight, "__call__", lambda self, n, batch, context, progress: shares.append(progress) or 0.0)
@@ -371,7 +371,7 @@ def test_gradients_are_clipped_by_element():
     torch.testing.assert_close(steps.abs().max(), torch.tensor(1e-3), rtol=1e-3, atol=0)
 
 
-def test_progress_is_told_after_each_epoch():
+def test_progress_is_reported_after_each_epoch():
     heard, options = [], Training(4, N, ADAM)
     data = small.training_data(R, N, dtype=torch.float32)
     trainer = Trainer(small.model(KINDS["MAP"]), options, data, small.streams(R, torch.float32))

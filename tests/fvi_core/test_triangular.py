@@ -39,7 +39,7 @@ def causes(tried, replicas):
     return [first_cause(tried, r) for r in range(replicas)]
 
 
-def test_why_a_matrix_has_no_factor_is_told_of_each_replica():
+def test_each_replica_has_the_reason_why_its_matrix_has_no_factor():
     good, singular, spoilt = (
         torch.eye(2, **DOUBLE),
         torch.full((2, 2), 4e6, **DOUBLE),
@@ -59,7 +59,7 @@ def test_why_a_matrix_has_no_factor_is_told_of_each_replica():
     ]
 
 
-def test_jitter_of_each_point_is_told_by_its_least():
+def test_jitter_of_each_point_is_named_by_the_least():
     flat, noise = torch.ones(2, 2, 2, **DOUBLE), torch.tensor([[0.5, 0.25], [0.0, 1e-30]], **DOUBLE)
     with watched() as tried:
         cholesky(flat, torch.diag_embed(noise))

@@ -210,7 +210,7 @@ def test_unusable_records_are_no_values(tmp_path: Path) -> None:
     assert cell.verdict == "missing: record not counted"
 
 
-def test_failed_runs_are_told_from_those_not_made(tmp_path: Path) -> None:
+def test_failed_runs_are_distinguished_from_those_not_made(tmp_path: Path) -> None:
     failed = config("MC Dropout", "boston", split=0)
     Failures(tmp_path / "state").write(failed, run_key(failed), "loss is nan")
     records = Records(tmp_path / "results", tmp_path / "state")

@@ -85,7 +85,7 @@ def test_sizes_formats_and_fonts_are_read_and_unknown_ones_named_with_the_neares
     assert set(FORMS) == {"pdf", "png", "svg"}
 
 
-def test_a_table_is_drawn_by_its_name_in_the_size_and_rows_asked_for(sure, tmp_path: Path) -> None:
+def test_a_table_is_drawn_by_its_name_in_the_requested_size_and_rows(sure, tmp_path: Path) -> None:
     suite, records = sure
     names = [figure.name for figure in select(["mine"], suite, records)]
     assert names == ["mine-points", "mine-reliability", "mine-roc", "mine-confidence", "mine-entropy"]

@@ -99,7 +99,7 @@ def test_places_are_locators_and_no_quotations() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"a": ("nobody",)}, {"b": ("nobody",)}, {"columns": ("boston::nothing",)}])
-def test_a_name_that_is_not_there_is_told(changes: dict) -> None:
+def test_a_name_that_is_not_there_is_refused(changes: dict) -> None:
     test = dataclasses.replace(claim("MFVI", "Ensemble").tests[0], **changes)
     with pytest.raises(UnknownName, match="nobody|nothing"):
         check(test, [TABLE])

@@ -61,7 +61,7 @@ def joined(form: str) -> str:
     return re.sub(r"(\d\}?) & (\\textbf\{)?\.", r"\1.", form).replace("}.", ".")
 
 
-def test_rows_columns_and_metrics_are_chosen_in_the_order_asked(result: TableResult) -> None:
+def test_rows_columns_and_metrics_are_in_the_requested_order(result: TableResult) -> None:
     chosen = Choice(rows=("mfvi", "MC Dropout"), columns=("Concrete",), metrics=("RMSE",)).of(result)
     assert [row[0].row.label for row in chosen.cells] == ["MFVI", "MC Dropout"]
     assert [(c.column.label, c.column.cell.metric) for c in chosen.cells[0]] == [("concrete", "rmse")]

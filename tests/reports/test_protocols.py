@@ -225,7 +225,7 @@ def settings_of(table: str, row: str) -> dict[str, str]:
     return {line.setting: fill(line, Suite(), (table,)) for line in lines if not line.rows or row in line.rows}
 
 
-def test_what_the_score_of_fvi_has_apart_from_the_later_code_is_told() -> None:
+def test_notes_name_the_difference_of_the_score_of_fvi_from_the_later_code() -> None:
     for table in ("cinquin2024-2", "cinquin2024-7", "cinquin2024-8"):
         notes = " ".join(" ".join((note.text, *note.more)) for note in Suite().table(table).notes_on("paper"))
         assert "up to 99 %" in notes and "that code: all" in notes, table
@@ -233,7 +233,7 @@ def test_what_the_score_of_fvi_has_apart_from_the_later_code_is_told() -> None:
 
 
 @pytest.mark.parametrize("method", ["GFSVI", "FVI", "TFSVI"])
-def test_a_method_has_its_settings_told_for_every_kind_of_points(method: str) -> None:
+def test_a_method_has_its_settings_on_the_page_for_every_kind_of_points(method: str) -> None:
     rows = [f"{method} ({kind})" for kind in ("random", "random pixel", "KMNIST")]
     settings = [
         {each for each in settings_of("cinquin2024-8", row) if "points" not in each} - {"KMNIST images"} for row in rows
@@ -242,7 +242,7 @@ def test_a_method_has_its_settings_told_for_every_kind_of_points(method: str) ->
 
 
 @pytest.mark.parametrize("table", ["cinquin2024-1", "cinquin2024-2", "cinquin2024-3", "cinquin2024-7", "cinquin2024-8"])
-def test_start_and_jitter_of_a_posterior_over_weights_are_told(table: str) -> None:
+def test_the_page_names_start_and_jitter_of_a_posterior_over_weights(table: str) -> None:
     for row in Suite().table(table).rows:
         text = " ".join(settings_of(table, row.label).values())
         method = row.label.partition(" ")[0]
@@ -252,6 +252,6 @@ def test_start_and_jitter_of_a_posterior_over_weights_are_told(table: str) -> No
 
 
 @pytest.mark.parametrize("row", ["Rank1", "Rank1 fVI"])
-def test_how_often_factors_are_drawn_is_told(row: str) -> None:
+def test_the_page_says_how_often_factors_are_drawn(row: str) -> None:
     settings = settings_of("dirichlet2022-11", row)
     assert settings["draws of the factors in training"] == "one for each member and batch"

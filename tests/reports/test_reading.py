@@ -81,7 +81,7 @@ def test_figures_that_are_there_need_no_curves(write: Callable[..., Path], reads
     assert len(reads) == 3 and set(reads.values()) == {1} and not any(curves for _, curves in reads)
 
 
-def test_runs_of_a_row_are_asked_for_once_for_all_columns_of_a_data_set(results: Path) -> None:
+def test_runs_of_a_row_are_planned_once_for_all_columns_of_a_data_set(results: Path) -> None:
     requests: list[tuple[str, str]] = []
 
     class Counting(FakeTable):

@@ -340,7 +340,7 @@ def test_explain_asks_back_with_commands_that_work(say, words, message):
 
 
 @pytest.mark.parametrize("command", ["show", "again"])
-def test_keys_that_begin_alike_are_told_apart(say, command, tmp_path):
+def test_keys_that_begin_alike_are_listed_with_their_runs(say, command, tmp_path):
     say("run", "fake", "--executor", "inprocess")
     keys = sorted(run_key(fakes.config(seed)) for seed in range(5))
     store = fakes.store(tmp_path / "results")

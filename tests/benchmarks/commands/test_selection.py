@@ -203,7 +203,7 @@ def test_what_is_compared_on_one_fold_is_trained_on_all_five_by_the_same_runs() 
     assert "first fold alone" in words_of(table, "paper") and "first fold alone" not in words_of(table, "short")
 
 
-def test_a_table_without_candidates_is_told_which_have_some(tmp_path):
+def test_a_table_without_candidates_is_refused_with_the_names_of_those_that_have_some(tmp_path):
     with pytest.raises(
         UnknownName, match="unknown table with candidates to choose from 'digits': known: cinquin2024-1$"
     ):

@@ -79,7 +79,7 @@ def test_without_held_out_data_the_row_fails_and_its_base_does_not(tmp_path):
     assert scaled.reason.startswith("fit 'temperature': expected validation data")
 
 
-def test_regressions_are_told_before_anything_is_trained():
+def test_regressions_are_named_as_misfits_before_anything_is_trained():
     (message,) = misfits([config(NAME, dataset=CURVE), config("MAP", dataset=CURVE)])
     assert message.startswith(f"does not fit: {NAME} on {CURVE}") and "divides the logits of classes" in message
 

@@ -88,7 +88,7 @@ def test_a_clone_measures_what_it_did_not_train(made, clone, tmp_path):
         )
 
 
-def test_only_what_is_asked_for_is_taken_and_a_stopped_fetch_goes_on(clone):
+def test_only_requested_files_are_taken_and_a_stopped_fetch_goes_on(clone):
     store, state, archive = clone
     assert fetch(store, state, [str(archive)], {run_key(further(RUNS[0])), training_key(RUNS[0])}).taken == 1
     assert taken(state) == [f"parameters/{training_key(RUNS[0])}.npz"]

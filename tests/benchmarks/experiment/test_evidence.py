@@ -78,7 +78,7 @@ def test_a_prior_that_is_fitted_before_training_has_one_too(tmp_path):
     assert np.isfinite(numbers(outcome)["log_marginal_likelihood", ""][0])
 
 
-def test_it_can_be_asked_of_what_was_trained_before(tmp_path):
+def test_evidence_can_be_measured_after_an_earlier_training(tmp_path):
     with_evidence, plain = run("GP", OWN["GP"]), run("GP", OWN["GP"], evidence="")
     validate_config(with_evidence)
     assert training_key(with_evidence) == training_key(plain) and "evidence" not in plain["evaluation"]

@@ -157,7 +157,7 @@ def model_and_data(case):
     return model, parameters, torch.from_numpy(split.test.x[:20])
 
 
-def test_the_same_functions_are_asked_at_every_set():
+def test_the_same_functions_are_evaluated_at_every_set():
     model, parameters, x = model_and_data(config("MFVI"))
     both, _ = predict(model, parameters, x, 9, Streams([1]).child("functions"))
     half, _ = predict(model, parameters, x[5:10], 9, Streams([1]).child("functions"))

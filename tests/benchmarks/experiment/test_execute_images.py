@@ -235,7 +235,7 @@ def test_reduced_sets_are_rows_of_the_record_with_their_numbers_of_images(tmp_pa
     assert np.array_equal(f["test"], every["test"]) and run_key(few) != run_key(all_of_them)
 
 
-def test_a_partner_out_of_reach_is_told_before_training(folder, tmp_path, monkeypatch):
+def test_a_partner_out_of_reach_is_named_before_training(folder, tmp_path, monkeypatch):
     (tmp_path / "arrays").mkdir()
     (tmp_path / "arrays" / "mnist").symlink_to(folder / "mnist")
     monkeypatch.setenv("FVI_ARRAYS", str(tmp_path / "arrays"))

@@ -211,7 +211,7 @@ def run_example(name: str, text: str, folder: Path):
 
 
 @pytest.mark.parametrize("table", ["pequignot2020-1", "toys-distances", "cinquin2024-7"])
-def test_nothing_is_asked_that_needs_more_than_predictions(table: str) -> None:
+def test_its_evaluation_needs_nothing_but_predictions(table: str) -> None:
     found = tables.get(table)
     compared = [
         one

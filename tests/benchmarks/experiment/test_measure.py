@@ -138,7 +138,7 @@ def test_what_only_training_can_give_is_named(trained):
     assert not store.path(CASES[1]).exists()
 
 
-def test_a_damaged_file_is_told_and_stops_no_other(trained):
+def test_a_damaged_file_is_named_and_stops_no_other(trained):
     store, state, records = trained
     path, before = kept.predictions_path(state, run_key(CASES[0])), store.path(CASES[0]).read_bytes()
     path.write_bytes(path.read_bytes()[:-100])

@@ -121,7 +121,7 @@ def test_top_label_error_is_that_of_each_predicted_class():
     assert calibration.top_label_ece(p, y) == pytest.approx(total, abs=1e-6)
 
 
-def test_classes_whose_errors_cancel_are_told_apart_by_the_top_label():
+def test_errors_of_classes_that_cancel_count_by_the_top_label():
     # Both classes are predicted at .75; one is always right, the other half of the time: .75 together.
     p, y = np.array([[0.75, 0.25]] * 4 + [[0.25, 0.75]] * 4), np.array([0, 0, 0, 0, 1, 1, 0, 0])
     assert calibration.ece(p.max(-1), p.argmax(-1) == y) == 0

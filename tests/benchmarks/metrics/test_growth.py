@@ -65,7 +65,7 @@ def test_no_ratio_where_the_data_have_no_deviation() -> None:
     assert found == {"std_at_data": 0.0, "std_far": 1.0}
 
 
-def test_a_grid_has_them_where_the_training_inputs_are_told() -> None:
+def test_a_grid_has_values_of_growth_where_the_training_inputs_are_given() -> None:
     x = np.linspace(-2, 2, 11)[:, None]
     predictions = {"grid": RegressionPredictions(functions(np.abs(x[:, 0]) + 1), 0.1, None)}
     rows, _ = evaluate("regression", "snelson", GRID, predictions, {"grid": x}, training=np.zeros((3, 1)))

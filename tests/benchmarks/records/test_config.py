@@ -80,7 +80,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("path", "value"), ASKED, ids=lambda v: str(v))
-def test_what_is_asked_of_a_trained_model_is_another_run_of_the_same_training(path, value):
+def test_another_evaluation_is_another_run_of_the_same_training(path, value):
     before, after = fakes.config(), changed(path, value)
     assert run_key(after) != run_key(before)
     assert (training_key(after), stack_key(after)) == (training_key(before), stack_key(before))

@@ -195,7 +195,7 @@ class Clock:
         (3, 25, 0, "", [3]),
     ],
 )
-def test_checkpoints_are_as_far_apart_as_asked_and_cost_little(
+def test_checkpoints_are_as_far_apart_as_requested_and_cost_little(
     monkeypatch, tmp_path, epochs, epoch, saving, setting, saved
 ):
     assert Clock(monkeypatch, tmp_path, epochs, epoch, saving, setting).run() == saved

@@ -81,7 +81,7 @@ def test_a_claim_from_the_future_is_believed_no_longer_than_an_old_one(folder):
     assert not [name for name in os.listdir(folder) if name not in ("fast clock", "set back", ".lock")]
 
 
-def test_age_is_told_by_the_clock_of_the_folder(folder, monkeypatch):
+def test_age_is_measured_by_the_clock_of_the_folder(folder, monkeypatch):
     put(folder, "key", replace(Holder.me(), host="far", space="another boot"), age=200)
     monkeypatch.setattr(time, "time", lambda: 1e10)  # this machine's is wrong
     assert Claims(folder, limit=300).holder("key")
@@ -213,7 +213,7 @@ def without_proc(monkeypatch, hidden: str) -> None:
     monkeypatch.setattr(Path, "read_text", refuse)
 
 
-def test_where_a_machine_cannot_be_told_from_others_only_heartbeats_count(folder, monkeypatch):
+def test_where_a_machine_cannot_be_distinguished_from_others_only_heartbeats_count(folder, monkeypatch):
     here = claims_module._space.__wrapped__
     assert here() == here() == Holder.me().space
     without_proc(monkeypatch, "/proc")

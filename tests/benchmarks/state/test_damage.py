@@ -171,7 +171,7 @@ def area_of(folder: Path, path: Path) -> str:
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_damage_stops_nothing_and_is_told_in_words(area, copies):
+def test_damage_stops_nothing_and_is_named_in_words(area, copies):
     chance = Random(area)
     for number in range(TIMES):
         where = copies(number)

@@ -41,7 +41,7 @@ def test_runs_wait_for_their_data_and_the_others_are_made(say, folders):
     assert say("status", "two-sets")[1].splitlines()[1].split()[2:] == ["2", "0", "0", "0", "0", "4", "6"]
 
 
-def test_where_all_runs_wait_it_is_told_once_and_the_status_says_whether_there_are_records(say, monkeypatch):
+def test_where_all_runs_wait_one_message_says_so_and_the_status_depends_on_records(say, monkeypatch):
     monkeypatch.setattr(fakes.TABLES["two-sets"], "runs", lambda protocol, seeds=None: LACKING)
     status, output = say("run", "two-sets", "--executor", "inprocess")
     assert status == 1 and len(output.splitlines()) == 3  # the data set, the command, the count

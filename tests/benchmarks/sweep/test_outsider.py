@@ -161,7 +161,7 @@ def test_a_process_that_is_given_a_group_knows_the_metrics_that_it_asks_for(fold
     assert any(row["metric"] == "largest_error" for row in Store(results).get(configs[0])["metrics"])
 
 
-def test_names_that_are_taken_are_told(folder):
+def test_names_that_are_taken_are_refused(folder):
     tables.names()
     with pytest.raises(ValueError, match="two tables are named 'digits'"):
         tables.add(tables.get("digits"))

@@ -136,7 +136,7 @@ def test_seeds(text, seeds):
         ("7,9", "--seeds 7,9: table fake has 5 replicates at protocol smoke, none of 2 requested are used"),
     ],
 )
-def test_seeds_that_a_table_does_not_have_are_told(text, message):
+def test_seeds_that_a_table_does_not_have_are_named(text, message):
     tables = [fakes.get("fake"), fakes.get("fake-none"), fakes.get("fake-slow")]
     assert begin.beyond(tables, None, text) == ([message] if message else [])
 

@@ -84,7 +84,7 @@ def test_a_record_says_where_it_comes_from(sweep, tmp_path):
     assert about["fingerprint"] == "f" and about["seconds"] == 0.1 and about["threads"] == 1
 
 
-def test_one_failure_stops_nothing_and_is_tried_again_when_asked(sweep, tmp_path):
+def test_one_failure_stops_nothing_and_the_next_sweep_retries_it(sweep, tmp_path):
     configs = [*runs(1, do="once"), *[fakes.config(seed) for seed in (1, 2)]]
     first = sweep(configs)
     assert len(first.made) == 2 and list(first.failed.values()) == ["MemoryError"] and not first.complete
@@ -289,7 +289,7 @@ class FullDisk:
         monkeypatch.setattr(files, "write", refuse)
 
 
-def test_a_record_that_cannot_be_written_is_kept_and_told(sweep, tmp_path, monkeypatch):
+def test_a_record_that_cannot_be_written_is_kept_and_named(sweep, tmp_path, monkeypatch):
     disk = FullDisk(monkeypatch)
     summary = sweep(runs(2))
     assert not summary.complete and summary.made == [] and summary.failed == {}

@@ -184,7 +184,7 @@ def test_a_woken_holder_trains_on_only_what_is_still_its_own(stopped, taken):
     assert [bool(found.record(run)) for run in range(RUNS)] == [False] * taken + [True] * (RUNS - taken)
 
 
-def test_the_end_of_a_dead_process_is_told_only_of_runs_that_nobody_else_has(stopped):
+def test_the_end_of_a_dead_process_is_noted_only_for_runs_that_nobody_else_has(stopped):
     """A parent notes the failures of a dead worker, unless another process was faster."""
     found = stopped("training")
     keys = found.group.keys

@@ -27,7 +27,7 @@ def test_a_signal_interrupts_once(number):
     assert {n: signal.getsignal(n) for n in stopping.SIGNALS} == before
 
 
-def test_a_stop_that_was_not_heeded_can_be_asked_for_again(monkeypatch):
+def test_a_stop_that_was_not_heeded_can_be_requested_again(monkeypatch):
     clock = iter([100.0, 105.0, 100.0 + stopping.REPEATED])
     with stoppable():
         monkeypatch.setattr(stopping.time, "monotonic", lambda: next(clock))

@@ -68,7 +68,7 @@ def test_another_machine_excuses_a_difference(store, about, machine):
     assert "another model of processor, number of threads or device" in upkeep.comparison_text(found)
 
 
-def test_a_run_that_fails_now_is_told(store):
+def test_a_run_that_fails_now_is_named(store):
     config = fakes.config(7, do="raise")
     store.write(store.make(config, [fakes.metric(0.5)], {}, {"seconds": 1.0}))
     (found,) = again(store, [config])

@@ -244,7 +244,7 @@ def test_a_worker_that_dies_between_two_groups_is_replaced(folders):
     assert len(records(folders)) >= 3
 
 
-def test_workers_that_cannot_begin_are_told(folders, monkeypatch, capfd):
+def test_workers_that_cannot_begin_are_named(folders, monkeypatch, capfd):
     monkeypatch.setattr("benchmarks.sweep.workers.live", _stillborn)
     with pytest.raises(BenchmarkError, match="no worker could start: its process ended .* exit status 3"):
         list(Workers(2).outcomes(groups([fakes.config(s) for s in range(3)], folders), nothing))

@@ -329,7 +329,7 @@ def test_scores_are_of_the_same_runs_beside_the_same_numbers(name: str, rows: in
             assert other.cell.condition == f"{column.cell.condition};score=mutual_information"
 
 
-def test_normalisation_and_prior_of_mfvi_on_cifar10_are_told() -> None:
+def test_notes_name_the_normalisation_and_the_prior_of_mfvi_on_cifar10() -> None:
     """Code of 2022, fsvi/models/resnet.py: scales and shifts are points without a KL."""
     found = parts("rudner2022-2", "MFVI", "cifar10")
     assert "layers" not in found["family"], "all parameters are random, those of normalisation too"

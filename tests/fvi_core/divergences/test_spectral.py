@@ -254,7 +254,7 @@ def test_features_of_the_prior_may_follow_the_family(jacobian):
         ({"name": "hypernetwork"}, {**small.CNN, "norm": "batch"}),
     ],
 )
-def test_families_without_one_initial_network_are_told_what_their_prior_needs(family, network):
+def test_families_without_one_initial_network_are_refused_with_what_their_prior_needs(family, network):
     parts = {"family": family, "network": network, "context": BOX, "divergence": {"name": "spectral_kl"}}
     shape = small.SHAPES[network["name"]]
     model = small.model({**parts, "prior": {"name": "gaussian_weights", "jacobian": "full"}}, 2, shape)

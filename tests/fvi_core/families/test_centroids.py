@@ -66,7 +66,7 @@ class TestCentroids(FamilyContract):
             sums = torch.stack([z[data.y[r] == c, c].sum(0) for c in range(3)])
             torch.testing.assert_close(moved[SUM][r], 0.75 * own[SUM] + 0.25 * sums)
 
-    def test_the_start_has_the_deviations_and_counts_asked_for(self):
+    def test_the_start_has_the_requested_deviations_and_counts(self):
         spec = {"name": "centroids", "size": 2000, "weight_std": 0.3, "centroid_std": 0.7, "count": 5.0}
         start = FAMILIES.build(spec).init(small.network(LINEAR, 2), small.streams(R))
         assert (start[COUNT] == 5).all()

@@ -21,7 +21,7 @@ WIDE = {"name": "mean_field", "log_var_init": [-3.0, -1.0]}
 class TestPoint(FamilyContract):
     spec = {"name": "point"}
 
-    def test_is_one_function_whatever_is_asked(self):
+    def test_is_one_function_for_any_number_of_samples(self):
         assert self.draw(self.parameters(), samples=7)(small.inputs(R, N)).shape[1] == 1
 
 
@@ -38,7 +38,7 @@ class TestMeanField(FamilyContract):
             torch.testing.assert_close(values.std(1), std, rtol=0.06, atol=0)
 
     @pytest.mark.parametrize("mean_init", [0.0, 2.0, "default"])
-    def test_starts_where_it_is_told(self, mean_init):
+    def test_starts_with_the_given_spread_of_means(self, mean_init):
         family = FAMILIES.build({"name": "mean_field", "mean_init": mean_init, "log_var_init": [-4.0, -4.0]})
         means, log_vars = family.gaussian_weights(family.init(self.network(), small.streams(300)))
         assert all((v == -4).all() for v in log_vars.values())

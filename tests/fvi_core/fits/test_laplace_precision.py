@@ -122,7 +122,7 @@ def test_an_evidence_without_a_maximum_fails():
             best(eigenvalues.double(), distance)
 
 
-def test_the_precision_is_the_one_that_is_asked_for():
+def test_the_precision_is_the_requested_one():
     for precision, expected in ((3, 3.0), ("prior", DELTA)):
         _, _, own = fitted("mlp", spec(precision=precision))
         assert math.isclose(own["prior_precision"], expected)

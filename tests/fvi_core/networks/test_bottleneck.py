@@ -49,7 +49,7 @@ def test_resnet50_is_torchvisions() -> None:
         torch.testing.assert_close(found[0, 0], theirs.eval()(x[0]))
 
 
-def test_dropout_is_asked_after_every_relu() -> None:
+def test_dropout_is_called_after_every_relu() -> None:
     network, seen = NETWORKS.build({"name": "resnet50", "width": 1}).build((3, 32, 32), 2), []
     parameters = {n: v.unsqueeze(1) for n, v in network.init(small.streams(1)).items()}
     network(parameters, small.inputs(1, 2, (3, 32, 32)), dropout=lambda site, a: seen.append(site) or a)

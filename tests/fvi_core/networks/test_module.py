@@ -336,7 +336,7 @@ class Functional(nn.Module):
         return self.fc(nn.functional.dropout(torch.relu(self.a(x)), 0.5, self.training))
 
 
-def test_random_numbers_of_training_that_are_left_out_are_told():
+def test_random_numbers_of_training_that_are_left_out_are_named():
     for make in (Functional, lambda: nn.Sequential(nn.Linear(4, 8), nn.AlphaDropout(0.5), nn.Linear(8, 3))):
         with pytest.warns(UserWarning, match="functional dropout, stochastic depth"):
             net = ModuleNetwork(make, table(3))

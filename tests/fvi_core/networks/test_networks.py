@@ -71,7 +71,7 @@ def test_a_tape_holds_input_and_output_of_every_layer():
 @pytest.mark.parametrize(
     ("spec", "sites"), [(small.TANH, ["hidden0", "hidden1"]), (small.CNN, ["conv0", "conv1", "dense0", "head"])]
 )
-def test_dropout_is_asked_at_every_site(spec, sites):
+def test_dropout_is_called_at_every_site(spec, sites):
     network, seen = small.network(spec), []
 
     def zero(site, a):

@@ -184,7 +184,7 @@ def test_moments_of_the_linearised_network_are_those_of_the_jacobian(norm, covar
         assert_close(gradients(actual, mean, log_var), gradients(expected, mean, log_var))
 
 
-def test_dropout_is_asked_after_every_relu():
+def test_dropout_is_called_after_every_relu():
     network, seen = tiny(), []
     network(small.draws(network, 1, 1), small.inputs(1, N, SHAPE), dropout=lambda s, a: seen.append(s) or a)
     assert seen == ["stem", "group0.block0.conv0", "group0.block0", "group1.block0.conv0", "group1.block0"]

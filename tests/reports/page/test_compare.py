@@ -46,7 +46,7 @@ def test_a_comparison_is_the_test_of_the_table(write: Callable[..., Path]) -> No
     assert column["values"][1] == "2.100 ± 0.058" and (column["kind"], column["place"]) == ("error", 0)
 
 
-def test_what_is_not_better_by_the_test_is_not_told_apart(write: Callable[..., Path]) -> None:
+def test_a_difference_that_the_test_leaves_open_is_not_told_apart(write: Callable[..., Path]) -> None:
     for method, values in (("MC Dropout", [2.0, 3.0, 2.2]), ("Ensemble", A)):
         results = write(method, "boston", {("", "rmse"): values})
     (sheet,) = compared(Book(Suite(table()), Records(results)))["sheets"]

@@ -295,7 +295,7 @@ def test_ranks_and_critical_difference_are_demsars(write: Callable[..., Path]) -
     assert f'aria-label="{about}"' in found.diagram
 
 
-def test_a_bar_joins_the_rows_that_are_not_told_apart() -> None:
+def test_a_bar_joins_the_rows_that_do_not_differ_significantly() -> None:
     assert not_apart([1.0, 1.5, 3.0, 4.5, 4.5], 2.0) == [(1.0, 3.0), (3.0, 4.5)]
     assert not_apart([1.0, 2.0, 3.0], 0.5) == [] and not_apart([1.0, 2.0, 3.0], 2.0) == [(1.0, 3.0)]
 

@@ -195,7 +195,7 @@ def test_a_node_that_takes_no_jobs_is_not_taken_for_one_that_is_up(cluster, shel
 
 
 @pytest.mark.parametrize("path, user, words", [("/nowhere", 0, "apt-get install slurm-wlm munge"), (None, 1, "root")])
-def test_a_machine_without_slurm_or_root_is_told_what_it_lacks(monkeypatch, tmp_path, path, user, words):
+def test_a_machine_without_slurm_or_root_gets_a_message_of_what_it_lacks(monkeypatch, tmp_path, path, user, words):
     if path is None:
         for name in (*local.DAEMONS, *local.COMMANDS):
             (tmp_path / name).touch(mode=0o755)

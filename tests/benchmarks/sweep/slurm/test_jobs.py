@@ -146,7 +146,7 @@ def test_options_of_the_array_go_over_variables_of_sbatch(folders, slurm, tmp_pa
     assert all(os.environ[f"SBATCH_{name}"] == "mine" for name in names)
 
 
-def test_if_the_queue_cannot_be_asked_nothing_counts_as_missing(folders, slurm):
+def test_if_the_queue_cannot_be_read_nothing_counts_as_missing(folders, slurm):
     first, second, *_ = groups(folders)
     submitted(folders, [first, second], _0=list(first.keys))
     slurm(squeue="echo 'Unable to contact slurm controller' >&2; exit 1")
@@ -217,7 +217,7 @@ def test_an_end_that_cannot_be_noted_is_printed(folders, capfd):
 
 
 @pytest.mark.parametrize("forgotten", [True, False])
-def test_array_tasks_that_could_not_begin_are_told_with_what_they_said(forgotten, folders, slurm):
+def test_array_tasks_that_could_not_begin_are_named_with_their_output(forgotten, folders, slurm):
     first, second, *_ = groups(folders)
     made = submitted(folders, [first, second], _0=None)
     said = "module: not found\n\nTraceback\nModuleNotFoundError: no torch\nsrun: error: task 0: Exited\n"
@@ -289,7 +289,7 @@ def test_waiting_for_another_submission_says_for_whom_and_ends(folders, slurm, m
         pass
 
 
-def test_without_slurm_and_without_submissions_nothing_is_asked(folders, monkeypatch):
+def test_without_slurm_and_without_submissions_no_queue_is_read(folders, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert jobs.pending(folders[1]) == {}
     with pytest.raises(SlurmError, match="squeue is not on the PATH"):

@@ -70,7 +70,7 @@ def ended(tmp_path, monkeypatch):
         signal.signal(number, handler)
 
 
-def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
+def test_a_worker_that_dies_as_the_time_ends_failed_by_the_time_limit(ended):
     _, failure = ended(signal.SIGUSR2)
     assert failure["reason"].startswith(
         "its array task reached its time limit of 1 min (no checkpoint was written; Job not"
@@ -78,7 +78,7 @@ def test_a_worker_that_dies_as_the_time_ends_is_told_as_the_time_limit(ended):
     assert failure["attempt"] == 1 and not failure["guess"]
 
 
-def test_of_a_worker_that_dies_as_its_task_is_ended_slurm_is_asked(ended):
+def test_a_worker_that_dies_as_its_task_is_ended_has_not_failed(ended):
     error, failure = ended(signal.SIGTERM)
     assert failure is None and error.code == submit.STOPPED
 

@@ -56,12 +56,12 @@ def test_times_are_read_as_slurm_reads_them(text, expected):
         ("snapshot=perhaps", "expected true or false"),
     ],
 )
-def test_a_wrong_word_is_told_with_what_was_expected(word, message, tmp_path):
+def test_a_wrong_option_is_named_with_what_was_expected(word, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         load(changes=[word], folder=tmp_path)
 
 
-def test_a_wrong_file_is_told(tmp_path):
+def test_a_wrong_file_of_options_is_named(tmp_path):
     file = tmp_path / "mine.toml"
     with pytest.raises(UsageError, match="no such file"):
         load(file)
@@ -123,7 +123,7 @@ def test_an_array_has_work_for_every_process(options, todo, tasks):
     assert Options(**options).array(todo) == tasks
 
 
-def test_several_gpus_are_asked_for_and_have_a_process_each():
+def test_several_gpus_are_requested_and_have_a_process_each():
     options = Options(gpus=8, cpus=32)
     assert options.workers == 8 and options.parameters("fvi-1", [])["gpus_per_node"] == 8
     settings = ({"gres": "gpu:a100:2"}, {"gpus": "1"}, {"gpus-per-task": 1}, {"gres": "lustre"}, {})

@@ -120,7 +120,7 @@ def one(config):
     return 1
 
 
-def test_failures_stay_alone_and_are_told_and_asking_again_makes_just_those(folders):
+def test_failures_harm_no_other_run_and_the_same_command_retries_them_alone(folders):
     kinds = {"raise": 0, "hog": 1, "wait": 2, "work": 3}
     configs = {do: fakes.config(seed, do=do) for do, seed in kinds.items()}
     configs |= {f"work{i}": fakes.config(10 + i) for i in range(4)}

@@ -117,7 +117,7 @@ def test_provenance_of_a_snapshot_is_that_of_the_code_it_was_taken_from(root, tm
     assert CODE(taken) == ("c0ffee", True)
 
 
-def test_a_folder_that_cannot_be_written_is_told(root, tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(root, tmp_path):
     (tmp_path / "snapshots").write_text("a file, not a folder")
     with pytest.raises(SlurmError, match="cannot be copied"):
         snapshot.take(tmp_path / "snapshots", root)
