@@ -74,7 +74,7 @@ def test_a_variable_of_python_in_the_environment_is_text_too(checkout: Path) -> 
 
 @pytest.fixture
 def sweeping(checkout: Path) -> Path:
-    """A checkout whose tables are fakes."""
+    """Checkout whose tables are fakes."""
     (checkout / ".venv" / "bin" / "python").write_text(
         f'#!/bin/sh\nshift 2; PYTHONPATH={ROOT} exec {sys.executable} -m tests.benchmarks.fakes "$@" '
         f"--results {checkout}/results --state {checkout}/state\n"
@@ -120,7 +120,7 @@ def test_a_failed_sweep_names_the_command_that_was_given(sweeping: Path) -> None
 
 
 def plain_environment() -> dict[str, str]:
-    """Without what a make above these tests has set."""
+    """Remove the variables of a make that runs these tests."""
     return {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
 

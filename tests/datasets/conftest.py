@@ -18,7 +18,7 @@ from tests.datasets.image_files import random_images
 
 @pytest.fixture
 def load_or_skip(monkeypatch: pytest.MonkeyPatch) -> Callable[..., datasets.Split]:
-    """datasets.load of upstream's files that skips, naming the file, when they are out of reach. It never downloads."""
+    """Return datasets.load without downloads, which skips the test and names the file if one of upstream's is absent."""
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
     monkeypatch.delenv(user_arrays.VARIABLE, raising=False)
 
@@ -38,8 +38,7 @@ def _load(name: str, split: int, scheme: str | None) -> datasets.Split:
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """The cache and mirror folders that the environment names, and no others: the mirror empty, the cache not there
-    yet."""
+    """Set and return the only folders of cache and mirror; the mirror is empty, the cache does not exist yet."""
     cache, mirror = tmp_path / "cache", tmp_path / "mirror"
     mirror.mkdir()
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(cache))

@@ -40,7 +40,7 @@ def frost_or_skip() -> None:
 
 
 class Given:
-    """Draws that were written down: one list of arrays for each kind."""
+    """Random generator that returns stored draws: one list of arrays for each kind."""
 
     def __init__(self, **values: list) -> None:
         self.values = {kind: list(arrays) for kind, arrays in values.items()}
@@ -69,7 +69,7 @@ def flat(value: float, count: int = 1) -> np.ndarray:
 
 
 def dot(row: int = 16, column: int = 16) -> np.ndarray:
-    """A white pixel on black."""
+    """Return images of a white pixel on black."""
     x = flat(0.0)
     x[0, row, column] = 1
     return x
@@ -111,7 +111,7 @@ def as_tar(contents: dict[str, bytes], form: str = "w") -> bytes:
 
 
 def files(**changes: np.ndarray | bytes | None) -> dict[str, bytes]:
-    """The published files; a change replaces one of them, None leaves it out."""
+    """Return the published files; a change replaces one of them, None leaves it out."""
     arrays: dict = published() | {f"{name}.npy": value for name, value in changes.items()}
     return {
         name: value if isinstance(value, bytes) else as_npy(value)

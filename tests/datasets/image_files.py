@@ -20,7 +20,7 @@ BATCHES = 5  # files of CIFAR-10's training subset
 
 
 def random_images(name: str, n: int, seed: int = 0) -> Arrays:
-    """n random images, every class as often as possible."""
+    """Return n random images with classes of equal frequency."""
     random = np.random.RandomState(seed)
     return {
         "images": random.randint(0, 256, (n, *SOURCES[name].shape)).astype(np.uint8),
@@ -39,7 +39,7 @@ def upstream(name: str, subsets: dict[str, Arrays], folder: Path) -> dict[str, b
 
 
 def few(name: str) -> Source:
-    """The source, but that its readers expect the numbers of images of SIZES."""
+    """Return a source whose readers expect the numbers of images in SIZES."""
     read = {}
     for subset, reader in SOURCES[name].read.items():
         n, known = SIZES[subset], reader.keywords

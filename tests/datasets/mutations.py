@@ -83,7 +83,7 @@ def _damaged(content: bytes, seed: int) -> Iterator[tuple[str, bytes | None]]:
 
 
 def npy(descr: object, shape: object, data: bytes = b"", version: bytes = b"\1\0") -> bytes:
-    """An array whose header promises what it likes."""
+    """Return an npy file with a header of any content."""
     text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}\n".encode()
     length = struct.pack("<H" if version == b"\1\0" else "<I", len(text))
     return b"\x93NUMPY" + version + length + text + data

@@ -30,7 +30,7 @@ EVERY = np.stack([images(i) for i in ALL])
 
 
 class Maker:
-    """Makes images, counts them, and fails at its n-th."""
+    """Function that makes images, lists them, and fails at the n-th."""
 
     def __init__(self, fails_at: int = 99) -> None:
         self.made: list[int] = []
@@ -119,7 +119,7 @@ def test_a_full_disk_costs_only_time(path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 class Full:
-    """A file that has room for less than is written."""
+    """File with room for only a part of what is written."""
 
     def seek(self, place: int) -> None:
         pass

@@ -102,7 +102,7 @@ PARTS = ((TRAININGS, Metropolis), (LIKELIHOODS, AlphaEnergy), (FITS, Shift))
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """For a while these are parts like all others."""
+    """Register these parts for the block."""
     with ExitStack() as stack:
         for registry, cls in PARTS:
             stack.enter_context(patch.dict(registry.classes, {cls.name: cls}))

@@ -32,7 +32,7 @@ def streams(replicas: int = 3, dtype: torch.dtype = torch.float64, name: str = "
 
 
 def moved(parameters: Parameters, size: float = 0.3) -> Parameters:
-    """Parameters away from their start, constants too, in double precision."""
+    """Return parameters moved at random from their start, constants too, in double precision."""
     noise = streams(len(next(iter(parameters.values()))), name="moved")
     return {k: v.double() + size * noise.normal(*v.shape[1:]) for k, v in parameters.items()}
 
@@ -54,7 +54,8 @@ def inputs(replicas: int, points: int, shape: tuple[int, ...] = (2,), dtype: tor
 
 
 def model(parts: dict[str, Any], outputs: int = 1, shape: tuple[int, ...] | None = None) -> Model:
-    """A model of plain descriptions; what is not described is absent, the network tanh, the likelihood by outputs."""
+    """Return a model of described parts; without a description a part is absent, the network has tanh, and the
+    likelihood depends on ``outputs``."""
     spec = {"network": TANH, "divergence": None, "prior": None, "context": None, "weight": {}, "fit": None} | parts
     spec.setdefault("likelihood", {"name": "gaussian" if outputs == 1 else "categorical"})
     registries = (("divergence", DIVERGENCES), ("prior", PRIORS), ("context", CONTEXTS), ("fit", FITS))
@@ -89,7 +90,7 @@ def step(
     samples: int = 4,
     start: Parameters | None = None,
 ) -> Step:
-    """One training step on all points, as the objective makes it; the prior sees ``start``, or the parameters."""
+    """Return one training step on all points; the prior sees ``start``, or the parameters."""
     start = start or parameters
     initial = model.family.initial_network(model.network, {name: value.detach() for name, value in start.items()})
     train = TrainingSet(data.x, data.y, model.network.n_outputs, not data.y.is_floating_point())
@@ -114,7 +115,7 @@ def step(
 
 
 def assert_same(one: ReplicaResult, other: ReplicaResult) -> None:
-    """Two trainings of a replica end with the same parameters, bit for bit, and report the same."""
+    """Check that two trainings of a replica have the same parameters, bit for bit, and the same reports."""
     assert (one.epochs, one.reason, one.loss) == (other.epochs, other.reason, other.loss)
     assert (one.diagnostics, one.warnings) == (other.diagnostics, other.warnings)
     assert (one.parameters is None) == (other.parameters is None)
@@ -125,7 +126,7 @@ def assert_same(one: ReplicaResult, other: ReplicaResult) -> None:
 
 
 def one(values: Any, r: int) -> Any:
-    """Replica r alone of a tensor, a dict of tensors or training data."""
+    """Return replica r of a tensor, a dict of tensors or training data."""
     if isinstance(values, TrainingData):
         tensors = (values.x, values.y, values.low, values.high, values.validation)
         return TrainingData(*(None if t is None else t[r : r + 1] for t in tensors), pools=values.pools)

@@ -71,7 +71,7 @@ class TestSchedule:
 
 @every("fit")
 class TestFit:
-    """About a point network of classes; what a part is of is in test_fitting.py and fits/."""
+    """Fit of a point network of classes; test_fitting.py and fits/ test the results of each part."""
 
     def model(self, spec):
         trained = {"divergence": {"name": "weight_penalty"}, "prior": {"name": "gaussian_weights"}}

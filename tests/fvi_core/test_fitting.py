@@ -26,7 +26,7 @@ N = 23
 
 
 def trained(model, data, replicas=1):
-    """Parameters of a replica, as if training had left its initial ones."""
+    """Return initial parameters of replicas in place of trained ones."""
     streams, likelihood = small.streams(replicas), model.likelihood.init(replicas, torch.float64)
     return model.family.init(model.network, streams) | {f"likelihood/{k}": v for k, v in likelihood.items()}
 

@@ -54,7 +54,7 @@ BOX = {"name": "uniform_box", "points": 7}
 
 
 def loss_of(model, n_train=40, samples=3, outputs=1):
-    """The loss of one batch, with the parameters, the data and the streams, fresh again, that it was made from."""
+    """Return the loss of one batch with its parameters, data and fresh copies of its random streams."""
     data, streams = small.training_data(R, N, outputs), small.streams(R)
     family = model.family.init(model.network, streams.child("init"))
     noise = model.likelihood.init(R, torch.float64)

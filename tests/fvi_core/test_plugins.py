@@ -34,7 +34,7 @@ add(Method("My method", get("MAP").description, "none", family={"name": "mine", 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """own(text, name) writes a file and has FVI_PLUGINS name it; what it adds is forgotten afterwards."""
+    """own(text, name) writes a plug-in that FVI_PLUGINS names; it is forgotten after the test."""
 
     def write(text, name="mine.py"):
         path = tmp_path / name
@@ -222,7 +222,7 @@ def test_two_files_of_one_name_have_digests_of_their_own(own):
 
 
 def anew(cls):
-    """The digest of a part in another process."""
+    """Return the digest of a part in another process."""
     module_digest.cache_clear()
     return source_digest(cls)
 

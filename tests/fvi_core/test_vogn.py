@@ -33,8 +33,8 @@ def trainer(parts, data, outputs=1, shape=None, replicas=R, **options):
 
 
 def by_example(parameters, x):
-    """Logits of the network NORMED, each example with parameters of its own ``[N, *shape]``: they meet in the batch's
-    statistics alone. And these, the variance unbiased.
+    """Return logits of the network NORMED, where each example has its own parameters ``[N, *shape]`` and shares
+    batch statistics with the others; and these statistics, with the unbiased variance.
     """
     a, p, statistics = x, parameters, {}
     for i in range(2):

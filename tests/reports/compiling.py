@@ -1,4 +1,4 @@
-"""LaTeX for tests: compiled where pdflatex and its packages are, and what is wrong with the pages."""
+"""Compilation of LaTeX for tests, where pdflatex and its packages are installed, and the faults in its log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAULTS = re.compile(
 
 
 def compiled(file: Path, runs: int = 1, packages: tuple[str, ...] = (*PACKAGES, "mathptmx")) -> str:
-    """The log of the last run. Skips the test where pdflatex or a package is not installed."""
+    """Compile a document and return the log of the last run; skip the test without pdflatex and the packages."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed")
     for package in packages:

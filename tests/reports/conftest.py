@@ -22,7 +22,7 @@ def no_open_canvas() -> Iterator[None]:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """write(method, dataset, {(condition, metric): [value of each run]}, ...) -> the results folder.
+    """write(method, dataset, {(condition, metric): [value of each run]}, ...) writes records; the results folder.
 
     Runs differ in split, with one_split in seed; about holds the provenance of each.
     """

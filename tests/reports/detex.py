@@ -13,7 +13,7 @@ NUMBER = re.compile(r"r@\{(?:\\extracolsep\{0pt\})?\}l(@\{\\,\}r@\{\}l)?")  # a 
 
 
 def cells_of(tex: str) -> list[list[str]]:
-    """The rows of every tabular below its head: label, then each column as text; numbers as other forms print them."""
+    """Return the rows of every tabular without its head: label, then each column as text, numbers as in other forms."""
     rows = []
     for form, body in re.findall(r"\\begin\{tabular\*?\}(.*)\n(?:.*\n)*?\\midrule\n((?:.*\n)*?)\\bottomrule", tex):
         sizes = [4 if error else 2 for error in NUMBER.findall(form)]
@@ -25,7 +25,7 @@ def cells_of(tex: str) -> list[list[str]]:
 
 
 def words_of(tex: str) -> str:
-    """LaTeX as one line, without the places where words may be broken."""
+    """Return LaTeX as one line without its permitted word breaks."""
     return " ".join(tex.replace(r"\allowbreak{}", "").split()).replace("\\_", "_")
 
 

@@ -15,7 +15,7 @@ __all__ = ["Cell", "Column", "FakeSuite", "FakeTable", "Row", "config", "fake_ta
 
 @dataclass(frozen=True)
 class FakeTable(Table):
-    """A table that asks for n_runs splits of every method, or seeds on one split.
+    """Table with n_runs splits of every method, or with n_runs seeds on one split.
 
     planned: the methods by data set; without it all methods on all.
     """
@@ -35,7 +35,7 @@ class FakeTable(Table):
 
 
 def fake_table(name: str, rows: tuple[Row, ...], columns: tuple[Column, ...], **changes: Any) -> FakeTable:
-    """A table with two protocols, paper and short."""
+    """Return a table with two protocols, paper and short."""
     given = {"title": "A table for tests", "protocols": ("paper", "short"), **changes}
     return FakeTable(name=name, rows=rows, columns=columns, recipe=lambda *_: None, **given)
 
@@ -53,8 +53,8 @@ def config(
 
 
 def on_own_files(results: Path, subset: str, more: float = 0.0) -> list[Path]:
-    """Write every record again as one made of a user's own file of a subset, with so much more in every metric; the
-    files of the first ones, which stay.
+    """Write a copy of every record as of a user's own file of a subset, with ``more`` added to every metric. Return the
+    files of the first records, which stay.
     """
     store, paths = Store(results), list(results.rglob("*.json"))
     for record in map(store.read, paths):
@@ -65,7 +65,7 @@ def on_own_files(results: Path, subset: str, more: float = 0.0) -> list[Path]:
 
 
 class FakeSuite:
-    """These tables and no others."""
+    """Suite of given tables."""
 
     def __init__(self, *tables: Table) -> None:
         self.tables = {table.name: table for table in tables}

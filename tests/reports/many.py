@@ -28,12 +28,12 @@ SUITE = Suite(tables="tests.reports.many")
 
 
 def names() -> list[str]:
-    """The one table, as a suite asks for it."""
+    """Return the name of the one table."""
     return [f"{PREFIX}{COUNT}"]
 
 
 def get(name: str) -> Table:
-    """Table digits with as many seeds as make that many records: many-20000."""
+    """Return table digits with the seeds for the number of records in its name: many-20000."""
     digits = tables.get("digits")
     seeds = -(-int(name.removeprefix(PREFIX)) // len(digits.rows))
     replicates = tuple((0, seed) for seed in range(seeds))
@@ -41,7 +41,7 @@ def get(name: str) -> Table:
 
 
 def write(results: Path, count: int) -> None:
-    """The records of the table of that many."""
+    """Write all records of the table with that many."""
     store, real = Store(results), Store(provenance.ROOT / "results")
     first = tables.get("digits").runs("paper")[0]
     record = real.get(first)
@@ -63,7 +63,7 @@ def main(folder: Path, count: int) -> None:
 
 
 def look(folder: Path, count: int, what: str) -> None:
-    """One command over the records; prints the processor time and the memory that it took."""
+    """Run one command over the records; print the processor time and the memory that it took."""
     command = reports(SUITE) if what == "table" else benchmarks(SUITE)
     options = ["--results", str(folder / "results"), "--state", str(folder / "state")]
     options += ["--out", str(folder / "out")] if what == "table" else []

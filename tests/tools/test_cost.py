@@ -20,7 +20,7 @@ FINE = ReplicaResult({}, 1, [0.0])
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Clocks that only the works move."""
+    """Set clocks that only the measured works move."""
     now = SimpleNamespace(wall=0.0, process=0.0)
     monkeypatch.setattr(timing.time, "perf_counter", lambda: now.wall)
     monkeypatch.setattr(timing.time, "process_time", lambda: now.process)

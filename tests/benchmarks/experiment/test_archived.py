@@ -29,7 +29,7 @@ RUNS = [run for run in tables.get("digits").runs("smoke", [0]) if run["method"] 
 
 
 def further(run, samples=7):
-    """Another evaluation of the same training."""
+    """Return the configuration of another evaluation of a training."""
     return fixed({**run, "evaluation": {**run["evaluation"], "samples": samples, "sets": ["test", "ood-photos"]}})
 
 
@@ -56,12 +56,12 @@ def clone(made, tmp_path, monkeypatch) -> tuple[Store, Path, Path]:
 
 
 def taken(state: Path) -> list[str]:
-    """The files of a state folder; those that are being written too."""
+    """Return the files of a state folder, including unfinished ones."""
     return sorted(f"{path.parent.name}/{path.name}" for path in state.rglob("*") if path.is_file())
 
 
 def rewritten(path: Path, change, compression=zipfile.ZIP_STORED) -> None:
-    """The archive with other members (name or ZipInfo to bytes)."""
+    """Write the archive again with other members (name or ZipInfo to bytes)."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     change(members)

@@ -48,7 +48,7 @@ def run(configs, tmp_path):
 
 
 def numbers(outcome):
-    """All metrics but those of time and memory."""
+    """Return all metrics except those of time and memory."""
     assert outcome.status == "done", outcome.reason
     return {(m["metric"], m["condition"]): (m["value"], m["n"]) for m in outcome.metrics if m["metric"] not in TIMES}
 

@@ -33,7 +33,7 @@ TABLES = {"forest.py": "digits", "linear.py": "uci"}
 
 
 def request_file(name: str, folder: Path) -> Path:
-    """The first file of a table's sets."""
+    """Return the first file of a table's evaluation sets."""
     first = tables.get(name).datasets[0]
     only = iter(write_sets(tables.get(name), "paper", folder, lambda one: one["dataset"]["name"] == first))
     return next(only)[0]
@@ -45,7 +45,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answer(digits: Path, path: Path, change=lambda arrays: None, **more) -> Path:
-    """Predictions by the first pixels, as logits of three draws, with a change."""
+    """Write predictions computed from the first pixels, as logits of three draws, after a change."""
     with np.load(digits) as given:
         sets = [key.rpartition("/")[0] for key in given.files if key.endswith("/fingerprint")]
         arrays = {"dataset": given["dataset"], "split": given["split"], "seed": given["seeds"][0]}
@@ -201,7 +201,7 @@ def test_the_gaussian_example_is_right_in_numpy(tmp_path: Path) -> None:
 
 
 def run_example(name: str, text: str, folder: Path):
-    """The record of an example's predictions."""
+    """Run an example of the document; return the record of its predictions."""
     given = request_file(TABLES[name], folder / "request")
     (folder / name).write_text(text)
     subprocess.run([sys.executable, name, given, "mine.npz"], cwd=folder, check=True)

@@ -58,7 +58,7 @@ def test_records_that_are_up_to_date_are_left_alone(trained):
 
 
 def older(store, record):
-    """A record as it was before a metric and a curve were thought of."""
+    """Replace a record by one that lacks a metric and a curve."""
     name = record["metrics"][0]["metric"]
     metrics = [row for row in record["metrics"] if row["metric"] != name]
     old = store.make(record["config"], metrics, {}, record["provenance"])

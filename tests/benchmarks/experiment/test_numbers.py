@@ -56,7 +56,7 @@ ON_CURVES_ONLY = ("GP",)
 
 
 def places():
-    """Every method on each kind of problem that it is for: a curve, classes of the moons."""
+    """Return every method with its problems: regression on a curve, classes of the moons."""
     for name, row in methods.catalogue().items():
         scores = (row.likelihood or {}).get("name") == "kernel_scores"
         temperature = (row.fit or {}).get("name") == "temperature"
@@ -82,14 +82,14 @@ def config(method, dataset):
 
 
 def numbers(case, folder):
-    """All metrics but those of time."""
+    """Return all metrics except those of time."""
     (outcome,) = execute([case], state=folder)
     assert outcome.status == "done", outcome.reason
     return {row["metric"]: float(f"{row['value']:.6g}") for row in outcome.metrics if row["metric"] not in UNSTEADY}
 
 
 def differences(found, expected):
-    """The largest difference of a number from what it was, as a share of it (or of 1, where it is smaller)."""
+    """Return the largest difference from the stored numbers, relative to the number (or to 1, if that is larger)."""
     assert found.keys() == expected.keys()
     return max(abs(found[name] - value) / max(1.0, abs(value)) for name, value in expected.items())
 
@@ -122,7 +122,7 @@ def test_the_numbers_are_those_that_they_were(method, dataset, tmp_path, request
 
 
 def of_weight(change):
-    """The weight of the divergence with a change, in place of its own."""
+    """Return a weight of the divergence that is changed by a function."""
 
     def broken(self, n_train, batch, context, progress=1.0):
         return change(self.factor / {"elbo": n_train, "batch": batch}[self.scaling], n_train, batch)

@@ -54,7 +54,7 @@ SMALL = {  # what makes the row of the catalogue small, and the sets it is for
 
 
 def small(name: str, **training) -> dict:
-    """A row of the catalogue as a run of three epochs."""
+    """Return a run of three epochs of a method."""
     parts, dataset, own = SMALL.get(name, ({}, CURVE, {}))
     context = FEW if (methods.get(name).context or {}).get("name") == "uniform_box" else {}
     return config(name, dataset=dataset, parts=parts | context, samples=10, **own | training)
@@ -81,7 +81,7 @@ def facts(outcomes, folder) -> list:
 
 
 def stopped_often(configs, folder, monkeypatch):
-    """The outcomes of runs that are stopped after each epoch, and how often they were."""
+    """Train runs that are stopped after each epoch; return their outcomes and the number of stops."""
     stops = 0
     with monkeypatch.context() as patch:
         patch.setattr(checkpoints, "_stop", True)

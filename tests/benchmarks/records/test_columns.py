@@ -22,14 +22,14 @@ ROWS = st.lists(
 
 
 def written(store: Store, values: list[float], rows: list[tuple], seed: int) -> Path:
-    """The record of a run with these rows."""
+    """Write the record of a run with these rows."""
     names = ("dataset", "condition", "metric", "n")
     metrics = [{**dict(zip(names, row, strict=True)), "value": value} for row, value in zip(rows, values, strict=True)]
     return store.write(store.make(fakes.config(seed), metrics, {"roc": {"x": [0, 1]}}, {"commit": "c"}))
 
 
 def alone(store: Store, path: Path) -> list[tuple]:
-    """The rows of a record as the store reads it."""
+    """Return the rows of a record that the store reads alone."""
     return [tuple(row.values()) for row in store.read(path)["metrics"]]
 
 

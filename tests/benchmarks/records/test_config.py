@@ -24,7 +24,7 @@ from tests.benchmarks import fakes
 
 
 def changed(path, value):
-    """A configuration that differs in one place from that of the fakes."""
+    """Return a configuration of the fakes with one value changed."""
     config = copy.deepcopy(fakes.config())
     inner = config
     for name in path[:-1]:
@@ -118,7 +118,7 @@ def test_only_light_runs_are_stacked():
 
 
 def complete(**changes):
-    """A configuration that says everything."""
+    """Return a configuration with every field."""
     parts = fakes.config()["parts"] | {
         "network": {"name": "mlp", "hidden": [3]},
         "training": {"epochs": 1, "batch_size": 2, "optimiser": {"name": "adam"}},

@@ -116,7 +116,7 @@ def test_a_second_look_loads_no_torch():
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    """A divergence and a context of somebody else's."""
+    """A divergence and a context of a plug-in."""
 
     @dataclasses.dataclass(frozen=True)
     class Mine:

@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def refused(store: Store, path: Path) -> str:
-    """The one message of all readers of a record that is not accepted."""
+    """Return the message with which every reader refuses a record."""
     readers = [
         lambda: store.read(path),
         lambda: store.read(path, curves=False),
@@ -115,7 +115,7 @@ def test_rounding_errors_and_metrics_of_plugins_are_accepted(store):
 
 
 def written(store: Store, record: dict) -> Path:
-    """The file of a record that no code of this project would write."""
+    """Write a record that no code of this project would write."""
     path = store.path(record["config"])
     files.write(path, serialise(record))
     return path

@@ -71,7 +71,7 @@ def test_the_code_is_named_by_content_and_packages(tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> tuple[Store, Path]:
-    """Three records, one of them damaged, and the file in which the others are known to be valid."""
+    """Three records, one of them damaged, and the file that lists the others as valid."""
     store, path = fakes.store(tmp_path / "results"), tmp_path / "checked.json"
     paths = [store.write(record(seed)) for seed in range(3)]
     paths[1].write_text(paths[1].read_text().replace('"value": 0.5', '"value": 0.6'))

@@ -111,7 +111,7 @@ def signed(text: str) -> str:
 
 
 def replaced(old: str, new: str):
-    """The record with one text in place of another, signed again."""
+    """Return a change of records: one text in place of another, signed again."""
 
     def change(text: str) -> str:
         assert old in text

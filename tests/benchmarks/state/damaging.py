@@ -1,4 +1,4 @@
-"""Damage to files of a state folder, by chance: what a disk, a person or another program may leave there."""
+"""Random damage to files of a state folder, such as a disk, a person or another program may leave."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def insert(data: bytes, chance: Random) -> bytes:
 
 
 def swap(data: bytes, chance: Random) -> bytes:
-    """Another value somewhere in a JSON text; of other data, another text."""
+    """Put another value somewhere into a JSON text; replace data that are no JSON by a JSON text."""
     try:
         top = json.loads(data)
     except ValueError:
@@ -51,7 +51,7 @@ def swap(data: bytes, chance: Random) -> bytes:
 
 
 def _places(value: Any):
-    """Every place in a JSON value that holds another: container and index."""
+    """Yield every place of a nested value in a JSON value: container and index."""
     if isinstance(value, dict | list):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield value, name
@@ -76,7 +76,7 @@ def _nothing(path: Path, chance: Random) -> None:
 
 
 def damage(path: Path, chance: Random) -> str:
-    """Change a file, a link or a folder; what was done, in words."""
+    """Change a file, a link or a folder; return what was done, in words."""
     link = path.is_symlink()
     if path.is_dir() and not link:
         shutil.rmtree(path)

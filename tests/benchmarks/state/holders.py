@@ -17,7 +17,7 @@ from benchmarks.state.claims import Holder, _process
 
 @contextlib.contextmanager
 def live() -> Iterator[tuple[subprocess.Popen, Holder]]:
-    """A process of this machine that lives until then, if nobody kills it."""
+    """Yield a live process of this machine and the holder that stands for it; kill the process after the block."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         yield process, _process(process.pid)
@@ -27,7 +27,7 @@ def live() -> Iterator[tuple[subprocess.Popen, Holder]]:
 
 
 def put(folder: Path, key: str, holder: Holder, age: float = 0.0) -> None:
-    """The claim of a holder whose last heartbeat is so many seconds ago."""
+    """Write the claim of a holder whose last heartbeat was ``age`` seconds ago."""
     folder.mkdir(parents=True, exist_ok=True)
     os.symlink(json.dumps(asdict(holder)), folder / key)
     then = time.time() - age

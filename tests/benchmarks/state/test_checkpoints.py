@@ -81,7 +81,7 @@ def test_no_checkpoint_is_no_news(tmp_path, capsys):
 
 
 def reseal(path: Path, **changes) -> None:
-    """Another line about the stack, and the sum that belongs to it."""
+    """Change the checkpoint's line about its stack, and the checksum with it."""
     _, line, state = path.read_bytes().split(b"\n", 2)
     rest = json.dumps(json.loads(line) | changes).encode() + b"\n" + state
     path.write_bytes(hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
@@ -285,7 +285,7 @@ def test_code_is_named_by_all_of_its_files(tmp_path):
 
 
 def saving(configs, *, state, report):
-    """Leaves a checkpoint, then does what the configuration says."""
+    """Leave a checkpoint, then do what the configuration says."""
     keys = [training_key(config) for config in configs]
     about = ABOUT | {"keys": keys, "configs": configs, "fingerprints": [""] * len(keys)}
     Checkpoints(state).save(about, keys, {})
@@ -295,7 +295,7 @@ def saving(configs, *, state, report):
 
 
 def left_by(tmp_path, do: str) -> list[int]:
-    """The seeds of a group's runs whose checkpoint is there when it is over."""
+    """Return the seeds of a group's runs whose checkpoint is left after the group."""
     configs = [fakes.config(seed, do=do) for seed in range(2)]
     suite = replace(fakes.SUITE, execute=f"{__name__}:saving")
     group = RunGroup(str(tmp_path / "results"), str(tmp_path / "state"), suite, tuple(map(fakes.pending, configs)))

@@ -89,7 +89,7 @@ def test_age_is_measured_by_the_clock_of_the_folder(folder, monkeypatch):
 
 @pytest.fixture
 def slurm(monkeypatch):
-    """Be a process of a SLURM job."""
+    """Pretend to be a process of a SLURM job."""
     for name in ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT"):
         monkeypatch.delenv(name, raising=False)
 
@@ -202,7 +202,7 @@ def test_the_same_ids_elsewhere_are_another_process(folder, change):
 
 
 def without_proc(monkeypatch, hidden: str) -> None:
-    """Files of /proc whose path has this in it cannot be read."""
+    """Make files of /proc unreadable whose path contains a text."""
     read = Path.read_text
 
     def refuse(path, *rest, **named):

@@ -43,7 +43,7 @@ MADE = {"code": "", "torch": "", "device": "cpu", "threads": 1}
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A folder with a run that is done, one that was begun by a process that died, one that failed on a cluster."""
+    """Folder with a recorded run, one begun by a process that died, and one that failed on a cluster."""
     folder = tmp_path_factory.mktemp("whole")
     results, state = folder / "results", folder / "state"
     assert fakes.sweep(RUNS[:1], results=results, state=state).complete
@@ -68,7 +68,7 @@ def whole(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def copies(whole, tmp_path, monkeypatch) -> Callable[[int], Path]:
-    """Copies of that folder, and a cluster that knows of no array task any more."""
+    """Copy the folder ``whole``, beside a fake cluster that has forgotten every array task."""
     monkeypatch.setattr(queue, "array_tasks", lambda prefix: {})
     monkeypatch.setattr(queue, "end", lambda *_: queue.End("TIMEOUT"))
 
@@ -151,7 +151,7 @@ def claim(folder: Path, path: Path) -> None:
 
 
 def sweep(folder: Path, path: Path) -> None:
-    """Make what is missing, when all holders are dead."""
+    """Sweep what is missing, with all holders dead."""
     results, state = folder / "results", folder / "state"
     for key in KEYS:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):

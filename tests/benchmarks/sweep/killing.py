@@ -31,12 +31,12 @@ torch.broadcast_shapes((1,), (2,))  # loads what it needs when it is first calle
 
 
 def stack_limit(config: dict[str, Any]) -> int:
-    """Runs that are trained together."""
+    """Return the number of runs that are trained together."""
     return 3
 
 
 def table() -> list[dict[str, Any]]:
-    """Stacks of three and of two; the replicas of the last one leave it at different epochs."""
+    """Return runs that form stacks of three and of two; replicas of the last stack end at different epochs."""
     rows = (("MAP", 3, {}), ("FSVI", 3, {}), ("MFVI", 3, {"epochs": 9, "schedule": PLATEAU}))
     found = []
     for method, epochs, training in rows:
@@ -51,14 +51,14 @@ def table() -> list[dict[str, Any]]:
 
 
 def left(folder: Path) -> list[dict[str, Any]]:
-    """The runs without a record."""
+    """Return the runs without a record."""
     store = Store(folder / "results", SUITE.metrics)
     return [config for config in table() if not store.path(config).exists()]
 
 
 def sweep(folder: Path, event: str = "", fatal: int = 0) -> None:
-    """A sweep with a checkpoint after every epoch. Its process is killed before the n-th event of a kind (any, if "")
-    that touches a file of the folder; one that lives writes down how many there were, and which runs it made."""
+    """Sweep with a checkpoint after every epoch; be killed before the ``fatal``-th event of a kind (any, if "") that
+    touches a file of the folder. A process that lives writes the number of events and the keys of its runs."""
     os.environ[checkpoints.VARIABLE] = "0"
     runner.LOOK_AGAIN = 0.02
     touched: Counter[str] = Counter()

@@ -19,26 +19,26 @@ HERE = "tests.benchmarks.sweep.stopping"
 
 
 def stop() -> None:
-    """Go on when another process says so."""
+    """Stop this process until another one continues it."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def training(configs: list[dict[str, Any]], *, state: Path, report) -> list[fakes.Outcome]:
-    """Trains, and stops half way."""
+    """Train, and stop half way."""
     stop()
     report(0.5, "half way")
     return made(configs, state=state, report=report)
 
 
 def made(configs: list[dict[str, Any]], *, state: Path, report) -> list[fakes.Outcome]:
-    """Trains, and says by which process."""
+    """Train, and note the process in the provenance."""
     (state / f"trained-{os.getpid()}").touch()
     about = {"process": os.getpid()}
     return [fakes.Outcome(config, metrics=[fakes.metric(0.5)], provenance=about) for config in configs]
 
 
 def failing(configs: list[dict[str, Any]], *, state: Path, report) -> list[fakes.Outcome]:
-    """Trains in vain."""
+    """Train, and report failures."""
     return [fakes.Outcome(config, "failed", reason=f"diverged in {os.getpid()}") for config in configs]
 
 

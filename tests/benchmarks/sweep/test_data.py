@@ -21,7 +21,7 @@ FILE = "uci/yacht/data.txt"
 
 @pytest.fixture(autouse=True)
 def nothing_at_hand(tmp_path, monkeypatch):
-    """An empty cache, no mirror, no network, and a table of runs on digits, which come along, and on yacht."""
+    """Set up an empty cache without mirror and network, and a table of runs on digits, yacht and boston."""
     monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, "")
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")

@@ -23,7 +23,7 @@ from tests.benchmarks import fakes
 
 
 def record(folders, config, **about):
-    """A record of a run made on this processor."""
+    """Write the record of a run trained on this processor."""
     store = fakes.store(folders[0])
     here = {"cpu": provenance.cpu(), "device": "cpu", "threads": 1, "seconds": 5.0, "fit_seconds": 2.0}
     store.write(store.make(config, [fakes.metric(0.5) | {"dataset": config["dataset"]["name"]}], {}, here | about))
@@ -94,7 +94,7 @@ def test_a_record_whose_numbers_in_brackets_are_missing_is_of_this_processor(fol
 
 
 def checkpoint(folders, config, **about):
-    """The checkpoint of a stack of two, at epoch 30 of 120 after 60 seconds."""
+    """Write the checkpoint of a stack of two, at epoch 30 of 120 after 60 seconds."""
     folder = folders[1] / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     header = {"epoch": 30, "epochs": 120, "seconds": 60.0, "keys": [training_key(config), "another"]}
@@ -156,7 +156,7 @@ def meant(config):
 
 
 def of(method, dataset, seed=0, **training):
-    """A run whose network can be built."""
+    """Return a run whose network can be built."""
     made = fakes.config(seed, method, dataset, **training)
     made["parts"]["network"] |= {"hidden": [10, 10]}
     return made

@@ -30,7 +30,7 @@ KEYS = [run_key(run) for run in RUNS]
 
 @pytest.fixture
 def mount():
-    """Mount a file system of so many bytes."""
+    """Mount a file system with a given number of bytes."""
     mounted = []
 
     def make(path: Path, size: int = 2**20) -> Path:
@@ -55,7 +55,7 @@ def remount(path: Path, how: str) -> None:
 
 
 def fill(path: Path) -> Path:
-    """A file that leaves no room beside it."""
+    """Write a file that fills the file system."""
     filler = path / "filler"
     with pytest.raises(OSError, match="No space left"), open(filler, "wb", buffering=0) as file:
         while True:
@@ -79,7 +79,7 @@ def files(folder: Path) -> list[str]:
 
 
 def complete(sweep, tmp_path: Path, made: int = len(RUNS)) -> None:
-    """A sweep that makes what is missing, and then has every record, once, and holds nothing."""
+    """Sweep what is missing; check that every record then exists once, and that no claim is held."""
     summary = sweep()
     assert summary.complete and len(summary.made) == made, summary
     assert sorted(path.stem for path in (tmp_path / "results").rglob("*.json")) == sorted(KEYS)

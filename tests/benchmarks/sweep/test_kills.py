@@ -30,7 +30,7 @@ TIMES = ("training_seconds",)
 
 
 def facts(folder: Path) -> dict[str, tuple[str, bytes]]:
-    """Every record without its fields of time and memory, and its predictions."""
+    """Return every record without its fields of time and memory, and its predictions."""
     found = {}
     for path in (folder / "results").glob("*/*/*.json"):
         parse(path.read_bytes(), path)  # raises unless it is whole
@@ -45,7 +45,7 @@ def facts(folder: Path) -> dict[str, tuple[str, bytes]]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Files that nobody needs once every run is recorded: the folder that they are in, and what they are."""
+    """Return the folders and kinds of files that nobody needs once every run is recorded."""
     found = [*folder.glob("state/*/*"), *folder.glob("results/*/*/.*")]
     needed = (".lock", ".log", ".npz")
     kinds = [(path.relative_to(folder).parts, path.suffix or path.name) for path in found]
@@ -62,7 +62,7 @@ def end(process: multiprocessing.Process) -> int | None:
 
 
 class Killed:
-    """Sweep after sweep, each killed until all its runs are recorded; ``scars``: what the killed ones left behind."""
+    """Sweep after sweep, each killed until all its runs are recorded; ``scars``: kinds of files that kills left."""
 
     def __init__(self, folder: Path, whole: dict, left: Callable[[Path], list], resume: Callable[[Path], None]) -> None:
         self.parent, self.whole, self.left, self.resume = folder, whole, left, resume

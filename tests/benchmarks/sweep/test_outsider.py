@@ -29,7 +29,7 @@ TIMES = {"training_seconds"}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The outsider's folder; what its plug-ins add is forgotten afterwards."""
+    """Folder with a user's plug-in, which is forgotten after the test."""
     with forgotten():
         monkeypatch.setenv("FVI_PLUGINS", str(outsider.write(tmp_path)))
         yield tmp_path
@@ -42,7 +42,7 @@ def say(say):
 
 
 def metrics(results: Path) -> dict[str, list[str]]:
-    """Metric rows by run, but for times."""
+    """Return the metric rows of every run except times."""
     found = list(Store(results).records())
     return {
         record["key"]: [json.dumps(row) for row in record["metrics"] if row["metric"] not in TIMES] for record in found

@@ -48,7 +48,7 @@ def processes(tmp_path: Path) -> set[str]:
 
 
 def numbers(tmp_path: Path) -> dict[str, str]:
-    """Every record but for its provenance."""
+    """Return every record without its provenance."""
     kept = ("schema", "key", "config", "metrics", "curves")
     return {r["key"]: json.dumps([r[k] for k in kept]) for r in fakes.store(tmp_path / "results").records()}
 
@@ -276,7 +276,7 @@ def test_folders_that_cannot_be_written_are_said_before_anything_is_computed(swe
 
 
 class FullDisk:
-    """Records cannot be written while ``full``."""
+    """Disk on which records cannot be written while ``full``."""
 
     def __init__(self, monkeypatch) -> None:
         self.full, write = True, files.write

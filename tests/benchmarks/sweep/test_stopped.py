@@ -29,7 +29,7 @@ FILES = ("results", "state/failures", "state/checkpoints")
 
 
 class Stopped:
-    """A process that does a group and stops at times; this one may then do what it likes with its claims."""
+    """Process that trains a group and stops itself at times; tests then change its claims."""
 
     def __init__(self, folder: Path, execute: str) -> None:
         self.folder, self.state = folder, folder / "state"
@@ -43,7 +43,7 @@ class Stopped:
         self.process = subprocess.Popen([sys.executable, "-m", stopping.HERE, self.file], cwd=ROOT)
 
     def wait(self) -> bool:
-        """Wait until it is stopped, or over: False."""
+        """Wait until the process stops (True) or ends (False)."""
         limit = time.monotonic() + LONG
         while time.monotonic() < limit:
             pid, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
@@ -64,7 +64,7 @@ class Stopped:
         os.utime(self.claims.folder / key, (0, 0), follow_symlinks=False)
 
     def make(self, run: int) -> str:
-        """Make a run here; what became of it."""
+        """Train a run in this process; return its status."""
         tried = Failures(self.state).attempts(self.group.keys[run])
         runs = (replace(self.group.runs[run], attempts=tried),)
         group = replace(self.group, suite=replace(fakes.SUITE, execute=f"{stopping.HERE}:made"), runs=runs)
@@ -85,7 +85,7 @@ class Stopped:
 
 @pytest.fixture
 def stopped(tmp_path) -> Iterator[Callable[[str], Stopped]]:
-    """Start such a process, and wait until it has stopped."""
+    """Start a process of class Stopped, and wait until it has stopped."""
     started = []
 
     def start(execute: str) -> Stopped:

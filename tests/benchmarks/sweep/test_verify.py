@@ -24,13 +24,13 @@ from tests.benchmarks import fakes
 
 @pytest.fixture
 def store(tmp_path):
-    """Five records of the fakes."""
+    """Store of five records of the fakes."""
     fakes.sweep([fakes.config(seed) for seed in range(5)], results=tmp_path / "results", state=tmp_path / "state")
     return fakes.store(tmp_path / "results")
 
 
 def changed(store, config, **changes):
-    """A record with another value or another processor, signed."""
+    """Change the value or the processor of a record, and sign it again."""
     record = store.get(config)
     record["metrics"][0]["value"] *= changes.get("times", 1)
     record["provenance"] |= changes.get("about", {})

@@ -38,7 +38,7 @@ def records(folders) -> dict[int, float]:
 
 @pytest.fixture(params=["here", "workers"])
 def make(request):
-    """The loop in this process, and by two workers."""
+    """Run a test with the loop in this process, and with two workers."""
     return work.work if request.param == "here" else Workers(2).outcomes
 
 
@@ -147,7 +147,7 @@ def test_what_others_lose_meanwhile_is_taken_over(make, folders):
 
 
 def lose(folders, key: str, pid: int = 7) -> str:
-    """The claim of a process that was lost on another machine."""
+    """Replace a claim by that of a process lost on another machine."""
     lost = replace(Holder.me(), host="n3", space="another boot", pid=pid)
     put(folders[1] / "claims", key, lost, age=400)
     return str(lost)

@@ -50,7 +50,7 @@ def model(kind: str, fit: dict[str, Any] | None, **parts: Any) -> Model:
 
 
 def parameters(of: Model, replicas: int = 1) -> Parameters:
-    """Weights as if they had been trained; those of further replicas are smaller."""
+    """Return weights in closed form in place of trained ones; those of further replicas are smaller."""
     own = of.network.unflatten(wave(of.network.n_parameters, 0.8, 1.7))
     scale = 1 - 0.1 * torch.arange(replicas, dtype=torch.float64)
     found = {k: v[None] * scale.view(-1, *[1] * v.dim()) for k, v in own.items()}
@@ -65,7 +65,7 @@ def fitted(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters, Parameter
 
 
 def curvature_of(kind: str, fit: dict[str, Any]) -> tuple[Model, Parameters]:
-    """A model, and what its fit part sums over the training data."""
+    """Return a model, and the curvature that its fit part sums over the training data."""
     made = model(kind, fit)
     family, likelihood, _ = Held.of(parameters(made))
     fitting = FitData.of(made.network, made.family, made.likelihood, training_data(kind), small.streams(1))

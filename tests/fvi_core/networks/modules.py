@@ -184,7 +184,7 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Tensor], str]] = {
 
 
 def network(kind: str) -> ModuleNetwork:
-    """A module of this kind as a network."""
+    """Return a module of a kind as a network."""
     make, inputs, _ = KINDS[kind]
     torch.manual_seed(0)
     return ModuleNetwork(make, inputs(3))

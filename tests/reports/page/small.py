@@ -25,7 +25,7 @@ class Suite(FakeSuite):
 
 
 def table() -> FakeTable:
-    """Three methods and a row without any on three data sets, beside published numbers."""
+    """Return a table of three methods and a row without a method on three data sets, beside published numbers."""
     rows = (
         Row("MC Dropout", "MC Dropout", "MC Dropout"), Row("Ensemble", "Ensemble", "Ensemble"),
         Row(HOSTILE, None, HOSTILE), Row("FBNN", "FBNN", None),
@@ -43,7 +43,7 @@ def table() -> FakeTable:
 
 
 def records(folder: Path) -> Store:
-    """Runs of protocol paper, of which some are absent, and one of protocol short."""
+    """Write runs of protocol paper, of which some are absent, and one of protocol short."""
     store = Store(folder / "results")
     for k, method in enumerate(METHODS):
         for j, dataset in enumerate(DATASETS):
@@ -63,5 +63,5 @@ def records(folder: Path) -> Store:
 
 
 def site(folder: Path) -> Site:
-    """The whole site."""
+    """Write the whole site."""
     return write(Suite(table()), Records(records(folder).root), folder / "site")
