@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +26,7 @@ from benchmarks.sweep.slurm.options import load
 from reports.figures import draw, options
 from reports.figures.own import select
 from reports.records import Records
-from tests.test_packaging import OPTIONS
+from tests.test_packaging import make
 
 ROOMS = (metrics, tables, datasets)  # loaded before plug-ins are, so that what those add can be taken away again
 ROOT = Path(__file__).resolve().parents[1]
@@ -139,8 +137,7 @@ class Checker:
     def recipe(self, words: list[str]) -> list[list[str]]:
         """Return the modules that a command of make runs, each with its words."""
         (self.checkout / "words").write_text("")
-        environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-        done = subprocess.run(words, cwd=self.checkout, env=environment, capture_output=True, text=True)
+        done = make(*words[1:], cwd=self.checkout)
         assert done.returncode == 0, done.stderr
         lines = (self.checkout / "words").read_text().splitlines()
         found = [line.split("\0")[:-1] for line in lines]

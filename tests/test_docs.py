@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from fvi_core.registry import DIVERGENCES, NETWORKS
 from tests import outsider
 from tests.configs import make_config
 from tests.plugins import forgotten
-from tests.test_packaging import OPTIONS
+from tests.test_packaging import plain_environment
 
 COMMAND_LINES = {"benchmarks": cli.build(Suite()), "reports": reports.cli.build(Suite())}
 WRITES = {
@@ -35,9 +34,8 @@ WRITES = {
 
 
 @pytest.fixture
-def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """said(command): what a command of the document prints; what make and the shell make of it is done in this
-    process."""
+def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, call):
+    """said(command) returns the output of a command of the document, run in this process without make and shell."""
     folder = checkout / "own"
     folder.mkdir()
     plugin = outsider.write(folder)
@@ -45,28 +43,20 @@ def said(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (checkout / ".venv" / "bin" / "python").write_text(
         '#!/bin/sh\nprintf "%s\\0" "$@" >> words\nprintf "\\n" >> words\n'
     )
-    environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    environment = plain_environment() | {"EXECUTOR": "inprocess"}
 
     def say(command: str) -> str:
         (checkout / "words").write_text("")
-        subprocess.run(
-            ["bash", "-c", command],
-            cwd=checkout,
-            env=environment | {"EXECUTOR": "inprocess"},
-            check=True,
-            capture_output=True,
-        )
+        subprocess.run(["bash", "-c", command], cwd=checkout, env=environment, check=True, capture_output=True)
         output = ""
         for line in (checkout / "words").read_text().splitlines():
             _, module, *words = line.split("\0")[:-1]
             where = [
                 word for option in WRITES.get(words[0], ()) for word in (option, str(checkout / option.strip("-")))
             ]
-            with pytest.raises(SystemExit) as end:
-                COMMAND_LINES[module]([*words, *where])
-            printed = capsys.readouterr()
-            output += printed.out + printed.err
-            assert not end.value.code, f"{command}: {output}"
+            status, printed, errors = call(COMMAND_LINES[module], *words, *where)
+            output += printed + errors
+            assert status == 0, f"{command}: {output}"
         return output
 
     with forgotten():

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.state.claims import _process
 from tests.benchmarks.sweep.test_runner import until
-from tests.test_packaging import OPTIONS, ROOT, calls, make
+from tests.test_packaging import ROOT, calls, make, plain_environment
 
 HOSTILE = {
     "quote": "smoke'; touch made; '",
@@ -117,11 +117,6 @@ def test_a_signal_to_make_stops_the_sweep(sweeping: Path, number: int, everybody
 def test_a_failed_sweep_names_the_command_that_was_given(sweeping: Path) -> None:
     output = make("table-fake-once", "EXECUTOR=inprocess", "PROTOCOL=smoke", "DRY_RUN=0", cwd=sweeping).stdout
     assert "to continue: make table-fake-once PROTOCOL=smoke EXECUTOR=inprocess DRY_RUN=0\n" in output
-
-
-def plain_environment() -> dict[str, str]:
-    """Remove the variables of a make that runs these tests."""
-    return {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
 
 @pytest.mark.parametrize("target", ["table-a b", "table-it's", "tables"])

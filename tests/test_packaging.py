@@ -22,10 +22,14 @@ OPTIONS = re.findall(r"^([A-Z_]+) *\?= *\S*##", MAKEFILE, re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
+def plain_environment() -> dict[str, str]:
+    """Return the environment without the variables of a make that runs these tests."""
+    return {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+
+
 def make(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run make as a person would, whatever make this test itself runs under."""
-    environment = {k: v for k, v in os.environ.items() if k not in (*OPTIONS, "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    return subprocess.run(["make", *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+    return subprocess.run(["make", *arguments], cwd=cwd, env=plain_environment(), capture_output=True, text=True)
 
 
 def calls(checkout: Path) -> list[str]:

@@ -18,7 +18,7 @@ from tests.datasets.image_files import random_images
 
 @pytest.fixture
 def load_or_skip(monkeypatch: pytest.MonkeyPatch) -> Callable[..., datasets.Split]:
-    """Return datasets.load without downloads, which skips the test and names the file if one of upstream's is absent."""
+    """Return datasets.load of upstream's files; it never downloads, and skips the test if a file is absent."""
     monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "1")
     monkeypatch.delenv(user_arrays.VARIABLE, raising=False)
 

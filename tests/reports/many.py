@@ -41,7 +41,7 @@ def get(name: str) -> Table:
 
 
 def write(results: Path, count: int) -> None:
-    """Write all records of the table with that many."""
+    """Write the records of the table with ``count`` runs."""
     store, real = Store(results), Store(provenance.ROOT / "results")
     first = tables.get("digits").runs("paper")[0]
     record = real.get(first)

@@ -29,7 +29,7 @@ def written(store: Store, values: list[float], rows: list[tuple], seed: int) -> 
 
 
 def alone(store: Store, path: Path) -> list[tuple]:
-    """Return the rows of a record that the store reads alone."""
+    """Return the rows of a record that the store reads as a whole."""
     return [tuple(row.values()) for row in store.read(path)["metrics"]]
 
 

@@ -147,7 +147,7 @@ def test_what_others_lose_meanwhile_is_taken_over(make, folders):
 
 
 def lose(folders, key: str, pid: int = 7) -> str:
-    """Replace a claim by that of a process lost on another machine."""
+    """Give the claim of a run to a process lost on another machine; return the name of that process."""
     lost = replace(Holder.me(), host="n3", space="another boot", pid=pid)
     put(folders[1] / "claims", key, lost, age=400)
     return str(lost)
