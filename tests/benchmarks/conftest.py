@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,3 +30,9 @@ def say(call: Callable[..., tuple[int, str, str]], folders: tuple[Path, Path]) -
         return status, output + errors
 
     return run
+
+
+@pytest.fixture
+def sweep(folders: tuple[Path, Path]) -> Callable[..., Any]:
+    """``sweep(configs, ...)``: sweep over configurations in the folders of the test; return the summary."""
+    return partial(fakes.sweep, results=folders[0], state=folders[1])

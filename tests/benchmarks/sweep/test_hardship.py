@@ -63,24 +63,13 @@ def fill(path: Path) -> Path:
     return filler
 
 
-@pytest.fixture
-def sweep(tmp_path):
-    """Run configurations in two folders of this test."""
-
-    def make(runs=RUNS, display=None, suite=fakes.SUITE):
-        folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
-        return fakes.sweep(runs, suite=suite, display=display, **folders)
-
-    return make
-
-
 def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
 def complete(sweep, tmp_path: Path, made: int = len(RUNS)) -> None:
     """Sweep what is missing; check that every record then exists once, and that no claim is held."""
-    summary = sweep()
+    summary = sweep(RUNS)
     assert summary.complete and len(summary.made) == made, summary
     assert sorted(path.stem for path in (tmp_path / "results").rglob("*.json")) == sorted(KEYS)
     assert all(isinstance(record, dict) for record in fakes.store(tmp_path / "results").records())
@@ -89,7 +78,7 @@ def complete(sweep, tmp_path: Path, made: int = len(RUNS)) -> None:
 
 def test_a_full_disk_of_results_loses_nothing(mount, sweep, tmp_path):
     filler = fill(mount(tmp_path / "results"))
-    summary = sweep()
+    summary = sweep(RUNS)
     assert sorted(summary.unsaved) == sorted(KEYS) and not summary.made and not summary.failed
     assert "No space left on device" in summary.unsaved_reason and "make room" in summary.unsaved_reason
     assert files(tmp_path / "results") == ["filler"], "no part of a record"
@@ -104,27 +93,26 @@ def test_records_are_written_as_soon_as_a_full_disk_has_room(mount, sweep, tmp_p
         def end(self, group, outcomes):
             filler.unlink(missing_ok=True)
 
-    assert sweep(display=Display()).complete
+    assert sweep(RUNS, display=Display()).complete
     complete(sweep, tmp_path, made=0)
 
 
-def test_a_run_that_finds_no_room_is_trained_once_by_several_workers(mount, tmp_path):
+def test_a_run_that_finds_no_room_is_trained_once_by_several_workers(mount, sweep, tmp_path):
     filler = fill(mount(tmp_path / "results"))
-    folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
     runs = [fakes.config(seed, seconds=0.5 * (seed + 1)) for seed in range(3)]
-    summary = fakes.sweep(runs, Workers(2), **folders)
+    summary = sweep(runs, Workers(2))
     assert len(summary.unsaved) == 3 and not summary.failed and not summary.made
     assert len((tmp_path / "state" / "trained").read_text().splitlines()) == 3
     assert os.listdir(tmp_path / "state" / "claims") == [".lock"]
     filler.unlink()
-    assert len(fakes.sweep(runs, Workers(2), **folders).made) == 3
+    assert len(sweep(runs, Workers(2)).made) == 3
     assert not Failures(tmp_path / "state").keys()
 
 
 def test_a_full_disk_of_the_state_is_said_before_anything_is_computed(mount, sweep, tmp_path):
     filler = fill(mount(tmp_path / "state"))
     with pytest.raises(ClaimError, match=r"cannot be claimed \(No space left on device\).*--state"):
-        sweep()
+        sweep(RUNS)
     assert files(tmp_path / "results") == [] and not (tmp_path / "state" / "trained").exists()
     filler.unlink()
     complete(sweep, tmp_path)
@@ -135,7 +123,7 @@ def test_a_read_only_folder_is_said_before_anything_is_computed(mount, sweep, tm
     path = mount(tmp_path / folder)
     remount(path, "ro")
     with pytest.raises(error, match=r"Read-only file system.*--" + folder) as caught:
-        sweep()
+        sweep(RUNS)
     assert str(path) in str(caught.value) and not (tmp_path / "state" / "trained").exists()
     remount(path, "rw")
     complete(sweep, tmp_path)
@@ -148,7 +136,7 @@ def test_results_that_become_read_only_lose_nothing(mount, sweep, tmp_path):
         def end(self, group, outcomes):
             remount(path, "ro")
 
-    summary = sweep(display=Display())
+    summary = sweep(RUNS, display=Display())
     assert len(summary.made) == 1 and len(summary.unsaved) == 2 and "Read-only file system" in summary.unsaved_reason
     assert len(files(path)) == 1
     remount(path, "rw")
@@ -178,7 +166,7 @@ def test_predictions_that_find_no_room_cost_no_training(mount, sweep, tmp_path, 
         def report(self, group, fraction, text):
             heard.append(text)
 
-    assert sweep(runs, Display(), Suite()).complete
+    assert sweep(runs, display=Display(), suite=Suite()).complete
     assert heard == ["", "predictions at test: piece 1 of 1"], "no epoch was trained again"
     assert not Failures(state).keys() and files(state / "checkpoints") == [".lock"]
 

@@ -28,17 +28,6 @@ from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import live, put
 
 
-@pytest.fixture
-def sweep(tmp_path):
-    """Run configurations in a folder of this test."""
-
-    def run(configs, workers=None, **options):
-        options = {"results": tmp_path / "results", "state": tmp_path / "state", **options}
-        return fakes.sweep(configs, workers, **options)
-
-    return run
-
-
 def trained(tmp_path: Path) -> list[str]:
     return (tmp_path / "state" / "trained").read_text().splitlines()
 

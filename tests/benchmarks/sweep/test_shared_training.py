@@ -15,19 +15,18 @@ from benchmarks.sweep.plan import make_plan
 from tests.benchmarks import fakes
 
 
-def test_a_sweep_with_nothing_to_do_leaves_the_checkpoint_of_another_evaluation(tmp_path):
-    folders = {"results": tmp_path / "results", "state": tmp_path / "state"}
+def test_a_sweep_with_nothing_to_do_leaves_the_checkpoint_of_another_evaluation(sweep, tmp_path):
     one = fakes.config(0)
     two = {**one, "evaluation": {**one["evaluation"], "samples": 2}}
     assert training_key(one) == training_key(two) and run_key(one) != run_key(two)
-    assert fakes.sweep([one], **folders).made
+    assert sweep([one]).made
     about = {"configs": [two], "fingerprints": ["f"], "epoch": 90, "epochs": 100, "seconds": 5.0, "resumed": 0}
     checkpoints = Checkpoints(tmp_path / "state")
     checkpoints.save({"keys": [training_key(two)], **about}, [training_key(two)], {"x": torch.zeros(1)})
-    fakes.sweep([one], **folders)
+    sweep([one])
     found = progress(tmp_path / "state", run_key(two))
     assert found is not None and found.epoch == 90
-    assert fakes.sweep([two], **folders).made and progress(tmp_path / "state", run_key(two)) is None
+    assert sweep([two]).made and progress(tmp_path / "state", run_key(two)) is None
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
@@ -43,9 +42,9 @@ def unmeasurable(config, *folders):
     raise RuntimeError("The expanded size of the tensor (64) must match the existing size (50)")
 
 
-def test_a_record_that_older_parameters_cannot_measure_again_is_trained_again(tmp_path):
-    folders, config = (tmp_path / "results", tmp_path / "state"), fakes.config(0)
-    fakes.sweep([config], results=folders[0], state=folders[1])
+def test_a_record_that_older_parameters_cannot_measure_again_is_trained_again(sweep, folders):
+    config = fakes.config(0)
+    sweep([config])
     store = fakes.store(folders[0])
     record = store.get(config)
     before = record["provenance"]["finished"]
