@@ -2,7 +2,7 @@
 
 What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "exit", "nan",
 "die", "partial", "wait" (until a file called go appears in the state folder), "see" (which GPU, then wait), "save"
-(until it is asked to stop), "hog" (take memory until killed) or "once" (raise at the first attempt only).
+(until a stop is requested), "hog" (take memory until killed) or "once" (raise at the first attempt only).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def distances(name: str) -> dict[int, float]:
 
 
 def test_distortion_grows_with_severity(name: str) -> None:
-    """From 1 to 5 for thirteen corruptions; for the other six in the order that their parameters have."""
+    """Distances grow with severity for thirteen corruptions, and in the order of their parameters for the other six."""
     found = [distances(name)[severity] for severity in GROWING[name]]
     assert all(further > 1.04 * nearer for nearer, further in itertools.pairwise(found)), found
     assert (GROWING[name] == SEVERITIES) == (

@@ -91,7 +91,7 @@ def test_moments_of_a_correlated_gaussian():
     second = torch.einsum("tri,trj->rij", centred, centred) / len(draws)
     assert ((second.mean(0) - covariance).abs() < 4 * second.std(0) / 200**0.5).all()
     assert (own.std(0) < 0.5 * covariance.diagonal().sqrt()).all(), "the chains have mixed"
-    # Dual averaging comes from above: short warm-ups end with steps that are accepted more often than asked for.
+    # Dual averaging comes from above: short warm-ups end with a higher acceptance rate than requested.
     assert 0.7 < HMC.diagnostics(memory)["acceptance"].mean() < 0.97
 
 

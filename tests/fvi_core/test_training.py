@@ -349,7 +349,7 @@ def test_every_point_is_seen_once_in_an_epoch(monkeypatch):
 
 
 def test_the_weight_of_the_divergence_gets_the_share_of_all_steps(monkeypatch):
-    """Counted over epochs, and where training goes on from a saved state too."""
+    """The share counts the steps of all epochs, also after a restart from a saved state."""
     shares = []
     monkeypatch.setattr(Weight, "__call__", lambda self, n, batch, context, progress: shares.append(progress) or 0.0)
     model, data = small.model(KINDS["MFVI"] | {"weight": {"rise": 1.0}}), small.training_data(R, N)

@@ -38,7 +38,7 @@ def test_each_cause_names_a_table_and_a_row_that_holds_numbers_of_its_method() -
 
 
 def test_a_row_that_shows_a_cause_differs_in_nothing_else() -> None:
-    """In the settings that the cause names, and in the sets of an evaluation, which change no other set's numbers."""
+    """A row differs in the settings of its cause alone, or in evaluation sets, which change no other set's numbers."""
     suite, records = Suite(), Records(ROOT / "results")
     counted = 0
     for paper, number in dict.fromkeys((cause.paper, number) for cause in load() for number in cause.tables):

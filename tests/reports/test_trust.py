@@ -91,7 +91,7 @@ def test_commands_print_everything_and_end_with_status_1(run, results: Path, tmp
         assert [output.count(f"Not counted: {file}: ") for file in files] == [1, 1]
     assert (tmp_path / "out" / "coverage.md").read_text().count("Not counted: ") == 2
     assert re.search(r"rudner2022-2: 2 of 2 cells, protocol paper, not counted: 2; ", run("tables")[1])
-    assert run("tables", "--seeds", "2-2")[0] == 0, "what is not asked for is not missed"
+    assert run("tables", "--seeds", "2-2")[0] == 0, "records outside the selected seeds are not missed"
 
 
 def test_figures_name_what_they_leave_out(run, write: Writer) -> None:

@@ -54,7 +54,7 @@ def test_a_stop_ends_the_wait(tmp_path, other, monkeypatch):
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_what_another_process_trained_meanwhile_is_not_trained_again(waits, tmp_path, monkeypatch):
-    """Seen after a wait for its claim, or once the claim is held here."""
+    """The other training is seen after a wait for its claim, or once the claim is held here."""
     run, trained = config("MFVI"), []
     monkeypatch.setattr(execution, "train", lambda *a, f=execution.train: trained.append(1) or f(*a))
 

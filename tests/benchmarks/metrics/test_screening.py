@@ -48,7 +48,7 @@ def test_cases_come_from_the_mean_probabilities() -> None:
 
 
 def test_areas_and_rates_by_hand() -> None:
-    # Of the 9 pairs of a finding (.98, .9, .3) and none (.01, .95, .6): all three, two and one are in order.
+    # 9 pairs of a score with a finding (0.98, 0.9, 0.3) and one without (0.01, 0.95, 0.6): 3 + 2 + 1 are in order.
     assert screening.auroc(SCORE, LABELS) == pytest.approx(6 / 9)
     assert screening.auroc(np.array([0.5, 0.5]), np.array([0, 1])) == 0.5
     # Thresholds downwards: precision 1, 1/2, 2/3, 1/2, 3/5, 1/2 at recall 1/3, 1/3, 2/3, 2/3, 1, 1.

@@ -169,7 +169,7 @@ def test_a_run_that_costs_two_processes_fails_with_both(make, folders):
     (again,) = groups([fakes.config()], folders)
     lose(folders, group.keys[0], 9)
     ((_, (outcome,)),) = make([again], nothing)
-    assert outcome.status == "done" and not Failures(folders[1]).keys(), "asked again, it begins anew"
+    assert outcome.status == "done" and not Failures(folders[1]).keys(), "the next sweep begins anew"
 
 
 def test_an_earlier_life_of_the_present_job_was_not_lost(folders, monkeypatch):
@@ -325,7 +325,7 @@ def test_stopping_lets_workers_save_and_ends_those_that_do_not(folders):
     workers = Workers(2)
     with pytest.raises(KeyboardInterrupt):
         list(workers.outcomes([saves, waits, later], stop))
-    assert (folders[1] / "saved").exists(), "it was asked, and given the time"
+    assert (folders[1] / "saved").exists(), "it got the request, and the time to save"
     assert workers.stopped == {*saves.keys, *waits.keys}
     codes = {keys: process.exitcode for keys, process in processes.items()}
     assert codes == {saves.keys: 0, waits.keys: -signal.SIGKILL}

@@ -211,7 +211,7 @@ def test_ensembles_of_the_catalogue_have_the_parts_of_their_members() -> None:
     ],
 )
 def test_a_smoke_run_fills_its_columns(name: str, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On few images in the layout of upstream's."""
+    """The runs train on few images in upstream's layout."""
     for path, content in (eyepacs(official=True) | aptos() | idrid()).items():
         (tmp_path / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "mine" / path).write_bytes(content)

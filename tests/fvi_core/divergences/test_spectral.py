@@ -135,7 +135,7 @@ def error_and_cosine(dimension, samples):
 
 @pytest.mark.parametrize("dimension", [1, 2, 5, 10])
 def test_errors_fall_with_the_number_of_samples(dimension):
-    """From 40 to 640 draws by a tenth at least; to less than 2/3 of the score's length."""
+    """From 40 to 640 draws errors fall by a tenth at least, to less than 2/3 of the score's length."""
     few, many = error_and_cosine(dimension, 40)[0], error_and_cosine(dimension, 640)[0]
     assert many < 0.9 * few and many < 0.67
 

@@ -58,7 +58,7 @@ class TestSparseGPOfMarginalDraws(TestSparseGP):
     spec = {**SPEC, "draws": "marginal"}
 
     def test_values_of_one_call_vary_together(self):
-        """Only as far as inducing values make them: what these leave open is drawn apart."""
+        """Values vary together only by the inducing values; the rest of their variance is drawn independently."""
         parameters, x = self.parameters(), small.inputs(R, 1).expand(-1, 2, -1)
         points = self.family().process(parameters).points
         left = points.variance_left(x, points.project(x))[:, 0, None]
@@ -159,7 +159,7 @@ def test_bound_mean_and_variance_are_those_of_gpytorch():
         with torch.no_grad(), gpytorch.settings.cholesky_jitter(double_value=0.0):
             other.train()
             bound = gpytorch.mlls.VariationalELBO(gaussian, other, num_data=5 * N)(other(data.x[r]), data.y[r])
-            # Its jitter is added to the variances of f too, by which the expected likelihood is lower.
+            # GPyTorch adds its jitter to the variances of f too, which lowers the expected likelihood.
             bound = bound + jitter / (2 * variance[r])
             other.eval()
             expected = other(x[r])
@@ -177,7 +177,7 @@ def test_with_all_inputs_inducing_and_the_best_values_it_is_exact_regression():
     variance = model.likelihood.noise_std(noise).square()
     gram = kernel(hyper, data.x, data.x)
     root = torch.linalg.cholesky(gram)
-    # Of v = L^-1 f: covariance (I + L^T L / s^2)^-1, mean covariance L^T y / s^2.
+    # Posterior of v = L^-1 f: covariance (I + L^T L / s^2)^-1, mean covariance L^T y / s^2.
     precision = torch.eye(N).double() + root.mT @ root / variance[:, None, None]
     covariance = torch.linalg.inv(precision)
     mean = (covariance @ root.mT @ data.y[..., None])[..., 0] / variance[:, None]

@@ -86,7 +86,7 @@ def test_without_scale_it_is_the_average(collected):
     model, parameters, rows = collected
     family = FAMILIES.build({"name": "swag", "rank": model.family.rank, "scale": 0.0})
     drawn = model.network.flatten(family.weights(model.network, parameters, 2, small.streams(R)))
-    np.testing.assert_allclose(drawn.numpy(), rows.mean(0)[:, None], rtol=1e-10)  # once, whatever is asked
+    np.testing.assert_allclose(drawn.numpy(), rows.mean(0)[:, None], rtol=1e-10)  # one function for all
 
 
 def test_the_first_epoch_is_that_after_the_share():

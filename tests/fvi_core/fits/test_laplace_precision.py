@@ -36,7 +36,7 @@ LAPLACE_TORCH = {
     ("cnn", "kronecker"): (0.5275488675, -62.2167500933, [5.366995527866, 10.266555180083, 5.82993776898]),
     ("cnn", "last_layer"): (0.4454622864, -23.8391601095, [3.297499965082, 3.153631561251, 3.443781008281]),
 }
-# The same networks' softmax of probit logits at the first input, with the full matrix and with the last layer.
+# Softmax of probit logits at the first input, for the networks above: with the full matrix, with the last layer.
 PROBIT = {
     "full": [0.22742250378874798, 0.6125847853104711, 0.15999271090078088],
     "last_layer": [0.2054624635782025, 0.6526687983748846, 0.14186873804691286],

@@ -35,7 +35,7 @@ def passing_folder() -> Iterator[Path]:
         pytest.skip(reason)
     folder = Path(tempfile.mkdtemp(prefix="fvi-slurm-"))  # the user munge may not enter pytest's own folders
     folder.chmod(0o755)
-    # Its input ends when this process does.
+    # The input of the watching process ends when this process ends.
     command = [sys.executable, "-c", UNDERTAKER, folder]
     undertaker = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT, start_new_session=True)
     try:

@@ -181,7 +181,7 @@ def test_runs_that_an_array_task_was_at_when_it_ended_have_failed_with_what_slur
     assert Failures(folders[1]).keys() == [first.keys[0]] * bool(ENDS[status]), "what none was at is missing"
     assert Claims(folders[1] / "claims").live() == {}, "its claim does not stand until it is old"
     slurm(squeue="exit 1")
-    assert jobs.pending(folders[1]) == {} and jobs.opened(folders[1]) == [], "it is not asked for again"
+    assert jobs.pending(folders[1]) == {} and jobs.opened(folders[1]) == [], "the queue is not read for it again"
     assert Failures(folders[1]).attempts(first.keys[0]) == bool(ENDS[status])
 
 

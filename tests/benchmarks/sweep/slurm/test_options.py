@@ -95,7 +95,7 @@ def test_what_sbatch_gets(tmp_path):
     assert found.index("module load x") < found.index("export A=1")
     assert found.index("export SLURM_EXPORT_ENV=ALL") < found.index("module load x"), "--export=NONE ends at the script"
     least = Options(time=2).parameters("n", [])
-    assert least["signal_delay_s"] == 30, "an array task of two minutes is told half a minute before its end"
+    assert least["signal_delay_s"] == 30, "an array task of two minutes gets its signal half a minute before its end"
     assert not {"mem", "gpus_per_node", "partition", "account", "qos", "constraint"} & set(least)
 
 
