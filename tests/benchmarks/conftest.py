@@ -21,12 +21,22 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def say(call: Callable[..., tuple[int, str, str]], folders: tuple[Path, Path]) -> Callable[..., tuple[int, str]]:
-    """``say(*words)``: run a command in the folders of the test; return its exit status and all that it prints."""
+def command(call: Callable[..., tuple[int, str, str]], folders: tuple[Path, Path]) -> Callable[..., Any]:
+    """``command(*words)``: run a command in the folders of the test; return its exit status, output and errors."""
     where = ["--results", str(folders[0]), "--state", str(folders[1])]
 
-    def run(*words: str, suite: Suite = fakes.SUITE, folders: bool = True) -> tuple[int, str]:
-        status, output, errors = call(build(suite), *words, *(where if folders else ()))
+    def run(*words: str, suite: Suite = fakes.SUITE, folders: bool = True) -> tuple[int, str, str]:
+        return call(build(suite), *words, *(where if folders else ()))
+
+    return run
+
+
+@pytest.fixture
+def say(command: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str]]:
+    """``say(*words)``: run a command as ``command`` does; return its exit status and all that it prints."""
+
+    def run(*words: str, **options: Any) -> tuple[int, str]:
+        status, output, errors = command(*words, **options)
         return status, output + errors
 
     return run

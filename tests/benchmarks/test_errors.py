@@ -34,7 +34,7 @@ def test_every_variable_that_is_read_is_known_and_documented() -> None:
 
 
 @pytest.mark.parametrize("variable", ["FVI_CHECKPOINT_SECONDS", "FVI_STATE_GB"])
-def test_an_invalid_setting_is_refused_before_anything_is_trained(variable, monkeypatch, say) -> None:
+def test_an_invalid_setting_is_refused_before_anything_is_trained(variable, monkeypatch, command) -> None:
     monkeypatch.setenv(variable, "x")
-    status, output = say("run", "fake", "--executor", "inprocess")
-    assert status == 2 and f"error: {variable} is 'x', expected" in output and "failed" not in output
+    status, output, errors = command("run", "fake", "--executor", "inprocess")
+    assert status == 2 and f"error: {variable} is 'x', expected" in errors and "failed" not in output

@@ -17,13 +17,13 @@ from benchmarks.suite import Suite
         (["rudner2022-1", "FSVI (KMNIST)", "ECE", "--protocol", "short"], 3),
     ],
 )
-def test_it_makes_the_row(words, runs, say):
-    status, output = say("explain", *words, suite=Suite())
-    assert status == 0, output
+def test_it_makes_the_row(words, runs, command):
+    status, output, errors = command("explain", *words, suite=Suite())
+    assert status == 0, errors
     (line,) = (line for line in output.splitlines() if line.startswith("to make every run again"))
-    command, _, _ = line.partition(" --results again")
-    _, _, _, run, *rest = shlex.split(command.rpartition(": ")[2])
-    status, output = say("plan", *rest, suite=Suite())
+    printed, _, _ = line.partition(" --results again")
+    _, _, _, run, *rest = shlex.split(printed.rpartition(": ")[2])
+    status, output, _ = command("plan", *rest, suite=Suite())
     assert (run, status) == ("run", 0) and f"\n{runs} runs: {runs} missing" in output, output
 
 

@@ -30,6 +30,12 @@ def nothing_at_hand(tmp_path, monkeypatch):
     monkeypatch.setitem(fakes.TABLES, "two-sets", table)
 
 
+@pytest.fixture
+def say(command):
+    """Run a command of the fakes; return its exit status and output, without errors."""
+    return lambda *words: command(*words)[:2]
+
+
 def test_runs_wait_for_their_data_and_the_others_are_made(say, folders):
     status, output = say("run", "two-sets", "--executor", "inprocess")
     assert status == 5 and "6 runs: 2 made now, 4 waiting for data" in output and "to continue: " in output
