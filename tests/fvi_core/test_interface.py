@@ -366,11 +366,10 @@ def test_an_answer_is_what_score_takes(tmp_path):
 def test_an_answer_with_several_noises_is_refused(tmp_path):
     x, y = line()
     posterior = fvi.fit(regressor(2), (x, torch.stack([y, 100 * y], 1)), "MFVI", **QUICK)
-    np.savez(
-        tmp_path / "request.npz", **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x, "test/fingerprint": "f"}
-    )
+    request = tmp_path / "request.npz"
+    np.savez(request, **{"dataset": "d", "split": 3, "seeds": [5], "test/x": x, "test/fingerprint": "f"})
     with pytest.raises(ValueError, match="expected one size for all outputs"):
-        posterior.answer(tmp_path / "request.npz", tmp_path / "mine.npz")
+        posterior.answer(request, tmp_path / "mine.npz")
 
 
 def test_scores_are_those_of_the_mean_probabilities():
