@@ -45,8 +45,8 @@ def test_a_failure_names_the_runs_of_a_group_that_failed(tmp_path, capsys):
     display.end(
         group, [RunOutcome(k, "failed" if k == fitted else "done", "no fit" * (k == fitted)) for k in group.keys]
     )
-    told = capsys.readouterr().out
-    assert f"failed: MAP (temperature), digits, split 0 seed 0: no fit ({fitted})" in told
+    output = capsys.readouterr().out
+    assert f"failed: MAP (temperature), digits, split 0 seed 0: no fit ({fitted})" in output
 
 
 def test_a_record_that_could_not_be_saved_at_once_is_no_failure(tmp_path, capsys):
