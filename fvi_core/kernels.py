@@ -73,7 +73,7 @@ class Stationary(Kernel):
         # kink.
         exact = self.kinked or a.shape[-1] <= 64
         mode = "donot_use_mm_for_euclid_dist" if exact else "use_mm_for_euclid_dist"
-        # The gradient of cdist is zero at zero distance, where that of a square root would not be finite.
+        # The gradient of cdist is zero at zero distance, where a square root's would not be finite.
         correlation = self.correlation(params, torch.cdist(a, b, compute_mode=mode))
         return params["log_variance"].exp()[:, None, None] * correlation
 

@@ -138,7 +138,7 @@ class Model:
 
     @property
     def closed_form(self) -> bool:
-        """Whether training takes the expected log-likelihood in closed form, which is that of ``log_prob``."""
+        """Whether training takes the expected log-likelihood in closed form, the expectation of ``log_prob``."""
         return self.likelihood.has_closed_form and self.likelihood.is_pointwise and self.family.closed_form
 
     def marginals(self, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor] | None:

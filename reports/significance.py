@@ -93,7 +93,7 @@ def compare(first: Runs, second: Runs, overlap: float = 0.0, size: float | None 
     """Return the difference first - second over the runs that both have, by (split, seed).
 
     overlap: test points for each training point, where runs are of overlapping splits. size: largest size of the
-    numbers that were added up, against which a difference counts as rounding; None: that of first.
+    numbers that were added up, against which a difference counts as rounding; None: the largest in first.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < 2:

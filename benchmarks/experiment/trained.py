@@ -61,7 +61,7 @@ def training_conditions(device: torch.device, run: RunConfig) -> dict[str, Any]:
 
 
 def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
-    """Return the precision of a run's networks, if it is not that of the data."""
+    """Return the precision of a run's networks, if it differs from the data's."""
     precision = run["parts"]["training"].get("precision", "float32")
     return {} if precision == "float32" else {"precision": used(precision, device)}
 

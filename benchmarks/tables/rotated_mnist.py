@@ -1,8 +1,8 @@
 """Rotated MNIST: dirichlet2022, tables 2 to 10, all from the same runs; and the index sets of its figure 4.
 
 Table ``rotated-mnist`` is the nine tables side by side; ``rotated-mnist-draws`` shows the effect of more draws in
-prediction on MC Dropout, ``rotated-mnist-nearest`` that of rotation without interpolation on all rows. Their twins
-``-seeds`` have thirty seeds in place of ten, ``-lecun`` other initial weights.
+prediction on MC Dropout, ``rotated-mnist-nearest`` the effect of rotation without interpolation on all rows. Their
+twins ``-seeds`` have thirty seeds in place of ten, ``-lecun`` other initial weights.
 """
 
 from __future__ import annotations

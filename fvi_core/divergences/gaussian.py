@@ -179,8 +179,8 @@ def root_trace(r: Tensor, k: Tensor) -> Tensor:
 
     It estimates ``tr (C_k^1/2 C_r C_k^1/2)^1/2`` of the covariance operators. With the singular value decomposition
     ``k = U D V^T`` the eigenvalues are those of ``D^1/2 U^T r V D^1/2``, which is symmetric for equal points and as
-    small as the rank of k. That gives the gradient in r; the one in k, where a family trains its kernel, is that of the
-    eigenvalues of ``k r^T``, which are the same.
+    small as the rank of k. That gives the gradient in r. Where a family trains its kernel, the gradient in k is taken
+    from the eigenvalues of ``k r^T``, which are the same.
     """
     s, b = k.shape[-2:]
     pairs = list(zip(r, k.detach(), strict=True))

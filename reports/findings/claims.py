@@ -10,7 +10,7 @@ cells are compared:
 * ``equal``: as matched, in both directions;
 * ``rows``, ``columns``: every row of ``a`` with the next one, every column with the next one of its data set;
 * ``rank``: every row of ``a`` with every row of ``b`` by their ranks over data sets;
-* ``spread``: the range of the rows ``a`` with that of ``b``;
+* ``spread``: the range of the rows ``a`` with the range of ``b``;
 * ``second``: every row of ``a`` with the second best of ``b``. Means choose the rows of these two forms, so only the
   printed numbers judge them: a test of the chosen rows would not have its level.
 

@@ -54,7 +54,7 @@ def take(folder: Path, root: Path = provenance.ROOT) -> Path:
                 for name, path in files.items():
                     (copy / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(path, copy / name)
-                    times = path.stat()  # Python compares this time with that of compiled code
+                    times = path.stat()  # Python compares this time with the compiled code's
                     os.utime(copy / name, ns=(times.st_atime_ns, times.st_mtime_ns))
                 for name, text in written.items():
                     (copy / name).write_text(text)
