@@ -71,11 +71,12 @@ class Placed:
         return Failures(self.state)
 
     def recorded(self, run: PlannedRun) -> bool:
-        """Whether a run has a whole record with current versions of all its metrics."""
+        """Whether a run has a whole record with current versions of all its metrics, or a record of newer code, which
+        must not be overwritten."""
         try:
             return self.store.status(run.config, run.asked)[0] == "done"
-        except RecordError:
-            return False
+        except RecordError as error:
+            return isinstance(error, NewerRecord)
 
 
 @dataclass(frozen=True)

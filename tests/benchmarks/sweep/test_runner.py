@@ -18,6 +18,7 @@ import pytest
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import run_key
+from benchmarks.records.form import NewerRecord
 from benchmarks.records.provenance import ROOT
 from benchmarks.records.store import StoreError
 from benchmarks.state.claims import ClaimError, Claims, _process
@@ -320,6 +321,21 @@ def test_a_kept_record_is_not_written_over_the_one_that_another_sweep_has_made(s
     summary = sweep(runs(2), display=Display())
     assert summary.complete and (summary.elsewhere, summary.made) == ([run_key(runs(1)[0])], [run_key(runs(2)[1])])
     assert fakes.store(tmp_path / "results").path(runs(1)[0]).stat().st_ino == written[0]
+
+
+def test_a_record_that_newer_code_writes_during_a_training_is_not_written_over(sweep, tmp_path):
+    newer = fakes.store(tmp_path / "results").path(runs(2)[1])
+
+    class Display(runner.Display):
+        def report(self, group, fraction, text):
+            if fraction and group.configs[0]["seed"] == 1:
+                newer.parent.mkdir(parents=True, exist_ok=True)
+                newer.write_text('{\n"schema": 9,\n"content": "of another checkout"}\n')
+
+    with pytest.raises(NewerRecord, match="update the code"):
+        sweep(runs(2), display=Display())
+    assert "another checkout" in newer.read_text() and fakes.store(tmp_path / "results").has(runs(2)[0])
+    assert len(trained(tmp_path)) == 2 and not Claims(tmp_path / "state" / "claims").live()
 
 
 def test_a_broken_state_folder_fails_runs_and_not_the_sweep(sweep, tmp_path, monkeypatch):
