@@ -172,7 +172,12 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
             predicted = predict_sets(fitted)
     except (NotFinite, FitFailed, ChangedInPlace) as error:
         return Outcome(config, "failed", provenance=provenance, reason=str(error))
-    stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before the record exists
+    try:
+        stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before the record exists
+    except OSError as error:
+        if trained.stored:  # the same command makes them from the parameters
+            raise
+        print(f"{error.filename}: {error.strerror}; nor are the parameters stored: metrics added later need training")
     metrics, curves = measured(split, predicted, model.likelihood.scores)
     try:
         for entry, rows_of in ENTRIES.items():

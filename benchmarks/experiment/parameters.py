@@ -32,8 +32,8 @@ class Kept:
     provenance: Provenance
 
 
-def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
-    """Save the parameters of a run's training. A failure to write is printed and stops nothing."""
+def save(state: Path | str, config: RunConfig, kept: Kept) -> bool:
+    """Save the parameters of a run's training; return False where they cannot be written, after printing why."""
     training = {name: value for name, value in config.items() if name != "evaluation"}
     about = {
         "format": FORMAT,
@@ -56,6 +56,8 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> None:
             f"{path}: the parameters cannot be written ({error.strerror or error}); another evaluation will need "
             "training"
         )
+        return False
+    return True
 
 
 def load(state: Path | str, key: str) -> Kept | None:

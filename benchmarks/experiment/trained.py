@@ -80,7 +80,8 @@ def as_graphs(training: T, model: Model, data: TrainingData) -> tuple[T, dict[st
 
 @dataclass
 class TrainedRun:
-    """Result of training one replica of a stack: parameters, or why training failed."""
+    """Result of training one replica of a stack: parameters, or why training failed; stored: whether the state folder
+    has these parameters."""
 
     split: Split
     model: Model
@@ -89,6 +90,7 @@ class TrainedRun:
     provenance: Provenance
     parameters: Parameters | None = None
     reason: str | None = None
+    stored: bool = True
 
 
 def train(runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float, str], None]) -> dict[str, TrainedRun]:
@@ -160,7 +162,8 @@ def train(runs: dict[str, list[RunConfig]], state: Path, report: Callable[[float
             continue
         run.parameters = fitted
         provenance["fit_seconds"] = time.perf_counter() - begun
-        parameters.save(state, config, parameters.Kept(run.parameters, prints[i], conditions, provenance))
+        kept = parameters.Kept(run.parameters, prints[i], conditions, provenance)
+        run.stored = parameters.save(state, config, kept)
     return results
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.records.config import run_key
 from benchmarks.records.store import StoreError
-from benchmarks.state import checkpoints
+from benchmarks.state import checkpoints, kept
 from benchmarks.state.claims import ClaimError, Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
@@ -169,6 +169,16 @@ def test_predictions_that_find_no_room_cost_no_training(mount, sweep, tmp_path, 
     assert sweep(runs, display=Display(), suite=Suite()).complete
     assert heard == ["", "predictions at test: piece 1 of 1"], "no epoch was trained again"
     assert not Failures(state).keys() and files(state / "checkpoints") == [".lock"]
+
+
+def test_a_training_whose_parameters_and_predictions_find_no_room_is_recorded(mount, sweep, tmp_path):
+    runs, state = [config("MAP")], tmp_path / "state"
+    for name in kept.FOLDERS:
+        fill(mount(state / name))
+    assert len(sweep(runs, suite=Suite()).made) == 1
+    (log,) = (state / "logs").iterdir()
+    assert log.read_text().count("No space left on device") == 2
+    assert all(files(state / name) == ["filler"] for name in kept.FOLDERS)
 
 
 @pytest.mark.parametrize("age", [400, 1e9, -400, -1e8], ids=["silent", "from the past", "ahead", "from the future"])
