@@ -27,10 +27,10 @@ def where(tmp_path):
     return f"--results {tmp_path / 'results'} --state {tmp_path / 'state'}"
 
 
-@pytest.mark.parametrize("command", [("export", "{}/all.csv"), ("verify",), ("keys",), ("artifacts", "pack")])
-def test_a_misspelt_folder_of_records_is_not_an_empty_one(command, say, tmp_path):
+@pytest.mark.parametrize("templates", [("export", "{}/all.csv"), ("verify",), ("keys",), ("artifacts", "pack")])
+def test_a_misspelt_folder_of_records_is_not_an_empty_one(templates, say, tmp_path):
     (tmp_path / "all.csv").write_text("kept")
-    words = [word.format(tmp_path) for word in command]
+    words = [template.format(tmp_path) for template in templates]
     status, output = say(*words, "--results", str(tmp_path / "reslts"), folders=False)
     assert (status, output) == (2, f"error: --results: there is no folder {tmp_path / 'reslts'}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["all.csv"] and (tmp_path / "all.csv").read_text() == "kept"
@@ -107,11 +107,11 @@ def test_seeds_methods_and_data_sets_choose(say):
     assert "2 runs: 2 missing" in say("plan", "fake", "--seeds", "3-4", "--method", "MAP", "--dataset", "digits")[1]
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "status", "measure"])
-def test_more_seeds_than_there_are_is_said_first(say, command):
-    output = say(command, "fake", "--seeds", "99", *(("--executor", "inprocess") if command == "run" else ()))[1]
+@pytest.mark.parametrize("verb", ["plan", "run", "status", "measure"])
+def test_more_seeds_than_there_are_is_said_first(say, verb):
+    output = say(verb, "fake", "--seeds", "99", *(("--executor", "inprocess") if verb == "run" else ()))[1]
     assert output.startswith("--seeds 99: table fake has 5 replicates at protocol smoke, all 5 are used\n")
-    assert "--seeds 5:" not in say(command, "fake", "--seeds", "5")[1]
+    assert "--seeds 5:" not in say(verb, "fake", "--seeds", "5")[1]
 
 
 @pytest.mark.parametrize(
@@ -329,17 +329,17 @@ def test_explain_asks_back_with_commands_that_work(say, words, message):
         assert say(*shlex.split(command), folders=False)[0] == 0, command
 
 
-@pytest.mark.parametrize("command", ["show", "again"])
-def test_keys_that_begin_alike_are_listed_with_their_runs(say, command, tmp_path):
+@pytest.mark.parametrize("verb", ["show", "again"])
+def test_keys_that_begin_alike_are_listed_with_their_runs(say, verb, tmp_path):
     say("run", "fake", "--executor", "inprocess")
     keys = sorted(run_key(fakes.config(seed)) for seed in range(5))
     store = fakes.store(tmp_path / "results")
     start = keys[0][:3] + "x"
-    folders = ["--results", str(store.root)] + ["--state", str(tmp_path / "state")] * (command == "show")
-    status, output = say(command, "", *folders, folders=False)
+    folders = ["--results", str(store.root)] + ["--state", str(tmp_path / "state")] * (verb == "show")
+    status, output = say(verb, "", *folders, folders=False)
     assert status == 2 and "key '' has 5 meanings: choose one\n" in output
     given = shlex.join(folders)
-    assert all(f"benchmarks {command} {key} {given}  # digits, map\n" in output for key in keys)
-    status, output = say(command, start, *folders, folders=False)
+    assert all(f"benchmarks {verb} {key} {given}  # digits, map\n" in output for key in keys)
+    status, output = say(verb, start, *folders, folders=False)
     assert status == 2 and f"unknown key {start!r}: these begin most like it\n" in output
-    assert f"benchmarks {command} {keys[0]} {given}  # digits, map\n" in output
+    assert f"benchmarks {verb} {keys[0]} {given}  # digits, map\n" in output

@@ -360,7 +360,7 @@ def test_every_row_of_tables_has_a_page_of_its_own() -> None:
 
 def test_colours_can_be_read() -> None:
     css = Path(assets.__file__).with_name("static").joinpath("page.css").read_text()
-    themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", css)
+    themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", css.partition("@media print")[0])
     assert len(themes) == 2
     for theme in themes:
         colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", theme))
