@@ -100,7 +100,7 @@ def add(
         except (BadData, DataNotFound, UnknownDataset, UnknownSplit):
             raise
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
+            place = traceback.extract_tb(error.__traceback__)[:2][-1]  # in load itself, not in a library that it calls
             raise BadData(
                 f"data set {name}, split {split}: {place.filename}, line {place.lineno}: {type(error).__name__}: "
                 f"{message(error)[:300]}; correct the function that loads it"

@@ -83,7 +83,7 @@ def draws_of(settings: PosteriorConfig, fitted: FittedRun, x: Tensor) -> Draws:
 
 
 def entropy(space: str, values: Tensor, points: int) -> float:
-    """Return the entropy in nats, the mean over sets of so many inputs."""
+    """Return the entropy in nats, the mean over sets of ``points`` inputs each."""
     if space == PARAMETER:
         return fmean(nearest_neighbour_entropy(each.double()).item() for each in values)
     return fmean(predictor_entropy(each.double(), inputs=points).item() for each in values)

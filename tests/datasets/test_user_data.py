@@ -356,6 +356,10 @@ def test_a_function_makes_a_data_set_whose_code_is_known():
             lambda split: 1 / split,
             r"mine, split 0: \S*test_user_data.py, line \d+: ZeroDivisionError: .*; correct the fun",
         ),
+        (
+            lambda split: np.stack([]),
+            r"mine, split 0: \S*test_user_data.py, line \d+: ValueError: need at least one array",
+        ),
         (lambda split: {"x": X}, "mine, split 0: expected a datasets.Split of the function that loads it, found dict"),
         (
             lambda split: assembled(X, np.stack([Y, Y, Y], 1)),

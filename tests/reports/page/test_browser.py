@@ -233,7 +233,7 @@ def test_light_and_dark(browser: Browser) -> None:
 
 
 def printed(browser: Browser, script: str) -> object:
-    """What a script returns of a page in print."""
+    """Return the value of a script that is run on the page in its print view."""
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     found = browser.run(script)
     browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
