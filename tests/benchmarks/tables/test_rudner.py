@@ -152,6 +152,16 @@ def test_monochrome_images_alone_differ_from_the_tables_own_row_in_the_context()
     assert {**found, "context": own["context"]} == own
 
 
+def test_at_protocol_paper_a_reading_has_the_epochs_of_its_code() -> None:
+    for reading, epochs in (("", 30), ("code of 2023", 200), ("code of 2023, training of 2022", 30)):
+        label = ", ".join(filter(None, ("FSVI (KMNIST)", reading)))
+        assert parts("rudner2022-1-readings", label, "fashion_mnist", "paper")["training"]["epochs"] == epochs
+        assert parts("rudner2022-1-readings", label, "fashion_mnist", "short")["training"]["epochs"] == 5
+    own = runs("rudner2022-1", "FSVI (KMNIST)", "fashion_mnist", "paper")[0]
+    same = runs("rudner2022-1-readings", "FSVI (KMNIST)", "fashion_mnist", "paper")[0]
+    assert training_key(own) == training_key(same)
+
+
 @pytest.mark.parametrize("row", tables.get("rudner2022-1-readings").rows, ids=lambda row: row.variant)
 def test_every_reading_trains(row: Row) -> None:
     (config, *_) = tables.get("rudner2022-1-readings").row_runs(row, "fashion_mnist", "smoke")
