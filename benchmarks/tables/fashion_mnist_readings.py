@@ -46,7 +46,7 @@ CONTEXTS_2023: dict[str, Parts] = {
     "monochrome": {"name": "random_monochrome", "points": 32},
     "kmnist": {"name": "images", "points": 32, "pool": "kmnist"},
 }
-MONOCHROME_ALONE, WHOLE_CODE_2023 = "monochrome images alone", "code of 2023"
+MONOCHROME_ALONE, WHOLE_CODE_2023, TRAINING_OF_2023 = "monochrome images alone", "code of 2023", "training of 2023"
 READINGS: dict[str, Parts] = {
     "": {},
     MONOCHROME_ALONE: {"context": {"name": "random_monochrome", "points": 4}},
@@ -54,6 +54,7 @@ READINGS: dict[str, Parts] = {
     "all layers, full covariance (code of 2022)": FULL_COVARIANCE,
     WHOLE_CODE_2023: CODE_2023 | {"training": TRAINING_2023},
     "code of 2023, training of 2022": CODE_2023,
+    "training of 2023": {"training": TRAINING_2023},
     "last layer's weights, KL of 2022": LAST_LAYER,
 }
 _PUBLISHED = {row.variant: row for row in fashion_mnist.ROWS if row.made_by == "FSVI"}
@@ -69,7 +70,7 @@ def fsvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return FSVI of table rudner2022-1 with other estimators, priors, weights and, for the code of 2023, contexts."""
     context, _, reading = row.variant.partition(";")
     base = fashion_mnist.recipe(replace(row, variant=context), dataset, protocol).with_parts(READINGS[reading])
-    if "2023" in reading:
+    if WHOLE_CODE_2023 in reading:
         base = base.with_parts({"context": CONTEXTS_2023[context]})
     return base.with_parts(EPOCHS_2023) if reading == WHOLE_CODE_2023 and protocol == "paper" else base
 
@@ -118,7 +119,7 @@ UNPRINTED: dict[str, tuple[str, tuple[str, ...], dict[str, Parts]]] = {
     "training": (
         "baselines by the training of the authors' two codes",
         ("MAP", "MFVI", "MC Dropout", "Deep Ensemble"),
-        {"training of 2023": {"training": TRAINING_2023}},
+        {TRAINING_OF_2023: READINGS[TRAINING_OF_2023]},
     ),
 }
 """Tables by suffix: title, rows of table rudner2022-1, and changed parts by variant. A weight decay, for the mean loss
