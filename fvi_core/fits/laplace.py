@@ -23,6 +23,7 @@ from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams
 from fvi_core.registry import FITS, checked, later
 from fvi_core.spelling import check_known
+from fvi_core.telling import counted
 
 STRUCTURES: dict[str, Posterior] = {
     "full": Dense(),
@@ -138,7 +139,7 @@ class GaussianFit(Fit):
         if self.posterior.head:
             curvature, family, fitting = _of_last_layer(curvature, family, fitting)
         ends, losses = (math.log(self.low), math.log(self.high)), {}
-        for step in range(self.steps):
+        for step in counted("validation of precision", range(self.steps), [1.0] * self.steps):
             precision = math.exp(ends[0] + (ends[1] - ends[0]) * step / (self.steps - 1))
             with contextlib.suppress(FitFailed):  # too small a precision; a larger one may do
                 fitted = self.posterior.fitted(curvature, precision)

@@ -34,13 +34,14 @@ def test_many_items_have_a_hundred_messages_at_most():
     assert len(found) == 84 and found[-1].startswith("layer 250 of 250")
 
 
-def test_a_kronecker_fit_tells_of_batches_and_layers():
-    made = model("mlp", {"name": "laplace", "structure": "kronecker"})
+def test_a_kronecker_fit_tells_of_batches_layers_and_precisions():
+    made = model("mlp", {"name": "laplace", "structure": "kronecker", "precision": "validation", "steps": 2})
     found: list[str] = []
     with listening(found.append):
-        made.after_training(parameters(made), training_data("mlp"), streams(1))
+        made.after_training(parameters(made), training_data("mlp", validation=True), streams(1))
     layers = [f"decomposing factors of layer {k} of 3" for k in (1, 2, 3)]
-    assert found == ["curvature, batch 1 of 1", *layers]
+    precisions = [f"validation of precision {k} of 2" for k in (1, 2)]
+    assert found == ["curvature, batch 1 of 1", *layers, *precisions]
 
 
 def test_a_long_epoch_reports_its_steps(monkeypatch):
