@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from benchmarks import files
+from benchmarks.errors import BenchmarkError
 from benchmarks.records.form import slug
 from benchmarks.suite import Suite
 from benchmarks.sweep.progress import Ticker
@@ -242,7 +243,7 @@ class _Writer:
             figure, (picture, numbers) = FIGURES[drawn.name], drawn.files
             picture.write_text(slim(picture.read_text("utf-8")), "utf-8")
             protocol = picture.stem.removeprefix(f"{drawn.name}-")
-            text = lzma.decompress(numbers.read_bytes())
+            text = _numbers_of(numbers)
             if len(text) <= LARGE:
                 numbers = numbers.with_suffix("")
                 numbers.write_bytes(text)
@@ -273,6 +274,17 @@ class _Writer:
         runs = sheet.result.runs[row, dataset]
         ended = max((run.record.finished for run in runs.recorded), default="")
         return New(ended, sheet, row.label, dataset, (i, places[0]), len(runs.recorded), runs.expected)
+
+
+def _numbers_of(path: Path) -> bytes:
+    """Return the numbers of a figure from a compressed file, new or of an earlier site. Raises BenchmarkError."""
+    try:
+        return lzma.decompress(path.read_bytes())
+    except lzma.LZMAError as error:
+        raise BenchmarkError(
+            f"{path}: expected the numbers of a figure, compressed by xz, found a damaged file ({error}); delete it, "
+            "and repeat the command, which draws the figure again"
+        ) from error
 
 
 def table_page(name: str) -> str:

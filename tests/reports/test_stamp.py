@@ -13,6 +13,7 @@ from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from reports import coverage as counting
 from reports import stamp
+from reports.cli import build
 from reports.figures import FIGURES, draw
 from reports.page import site
 from reports.records import Records
@@ -153,6 +154,26 @@ def test_a_site_that_was_not_finished_is_made_again(
             page("two")
     (tmp_path / "site" / "index.html").write_text("of the site that failed")
     assert page("two") and not page("two")
+
+
+def test_damaged_numbers_of_a_figure_are_an_error_that_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable
+) -> None:
+    name = "cinquin2024-figure-17"
+    monkeypatch.setattr("reports.page.site.FIGURES", {name: FIGURES[name]})
+    monkeypatch.setattr("reports.page.site.LARGE", 100)
+    where = ["--results", str(small.records(tmp_path).root), "--state", str(tmp_path), "--out", str(tmp_path / "site")]
+    make = lambda: call(build(small.Suite(small.table())), "page", *where)
+    assert not make()[0]
+    (numbers,) = (tmp_path / "site").rglob("*.csv.xz")
+    whole = numbers.read_bytes()
+    for damaged in (whole[:-20], b"", whole[:50] + b"?" + whole[51:]):
+        numbers.write_bytes(damaged)
+        status, _, errors = make()
+        assert status == 1 and errors.startswith(f"error: {numbers}: expected the numbers of a figure"), errors
+        assert "delete it, and repeat the command" in errors
+    numbers.unlink()
+    assert not make()[0] and numbers.read_bytes() == whole
 
 
 def test_coverage_is_counted_again_for_other_records(
