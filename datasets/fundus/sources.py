@@ -7,7 +7,7 @@ eyepacs  Kaggle's: trainLabels.csv and train/*.jpeg, and perhaps retinopathy_sol
 aptos    Kaggle's: train.csv and train_images/*.png
 idrid    the challenge's part B, "B. Disease Grading"
 
-Without it mosaics are searched for, `retina/` in the cache and the mirrors, with the SHA-256 of known.txt.
+Without the variable mosaics are searched for, `retina/` in the cache and the mirrors, with the SHA-256 of known.txt.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ LABELS = "retina/labels.csv"
 TILE, ACROSS = 256, 30  # pixels of a tile, tiles in a row of a mosaic
 WIDE = 65535  # the largest value of a 16-bit pixel
 READING = b"2"  # 2: upright, 16-bit grey as 8 bits; part of the digest of users' folders
+NAMED = 8  # entries of a folder that a message names
 HIDDEN = "._"  # begins the names of the files that macOS writes beside others on foreign disks
 _WHERE = {
     "eyepacs": "Kaggle's diabetic-retinopathy-detection (trainLabels.csv, train/*.jpeg)",
@@ -248,8 +249,14 @@ def _files(name: str) -> list[str]:
 
 
 def _known(file: str, name: str, root: Folder) -> Path:
-    users = fetch.users_folder(VARIABLE)
-    tried = [f"{users / name}: not there"] if users else []
+    if users := fetch.users_folder(VARIABLE):  # the mosaics would take the place of the user's images
+        entries = sorted(path.name for path in users.iterdir() if not path.name.startswith("."))
+        found = ", ".join(entries[:NAMED]) + (", ..." if len(entries) > NAMED else "") or "nothing"
+        raise DataNotFound(
+            f"data set {name} was not found: {VARIABLE} names {users}, where the folder {name}/ is expected, "
+            f"found {found}; put {_WHERE[name]} there (docs/retinopathy.md), or unset {VARIABLE} to use the mosaics"
+        )
+    tried = []
     for folder in (fetch.cache_folder(root), *fetch.mirror_folders()):
         fault = fetch.check_file(folder / file, known_files()[file])
         if fault is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -185,10 +186,17 @@ def test_absent_sets_are_said_to_be_got_under_the_providers_rules(places: tuple[
     assert not any(file.startswith(("retina/aptos", "retina/eyepacs")) for file in fetch.registry())
 
 
-def test_a_folder_without_the_set_is_among_the_places_that_were_tried(lay: Lay) -> None:
-    folder = lay({"APTOS2019/train.csv": b""})
-    with pytest.raises(DataNotFound, match=f"Tried:\n  {folder}/aptos: not there\n"):
+@pytest.mark.parametrize(("files", "found"), [({"APTOS2019/train.csv": b"", ".DS_Store": b""}, "APTOS2019"),
+                                              ({"train.csv": b"", "train_images/a": b""}, "train.csv, train_images"),
+                                              ({".DS_Store": b""}, "nothing")])  # fmt: skip
+def test_mosaics_do_not_replace_a_folder_of_another_name(tiles: Files, files: Files, found: str, lay: Lay) -> None:
+    folder = lay(files)
+    message = f"FVI_RETINOPATHY names {folder}, where the folder aptos/ is expected, found {found}; put Kaggle's aptos"
+    with pytest.raises(DataNotFound, match=message):
         datasets.load("aptos")
+    (lack,) = needs.lacking("aptos")
+    assert re.search(message, lack.reason) and "unset FVI_RETINOPATHY to use the mosaics" in lack.reason
+    assert datasets.training_content("aptos") == {} and datasets.describe("aptos").n_train == 2566
 
 
 def test_fetching_says_what_a_user_has_to_get(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
