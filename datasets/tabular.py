@@ -10,6 +10,7 @@ import numpy as np
 from .checks import BadData
 from .contract import Arrays, EvaluationSet, Split
 
+SUBSETS = ("train", "validation", "test")
 LARGEST = 1e150  # squares of larger numbers, and sums of them, overflow
 SEVERAL = "; for several targets return a datasets.Split, as docs/extend.md says"
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -30,8 +31,17 @@ def assemble(
     """Cut x [N, D] and y [N] into subsets, standardised by the training subset's mean and standard deviation.
 
     rows: row numbers of "train", "test" and optionally "validation". classes: number of classes, 0 for regression.
-    Raises BadData for other shapes, and for numbers that are too large or too close together to be standardised.
+    Raises BadData for other shapes or subsets, for a training or test subset without rows, and for numbers that are too
+    large or too close together to be standardised.
     """
+    empty = [subset for subset in ("train", "test") if not len(rows.get(subset, ()))]
+    unknown = [subset for subset in rows if subset not in SUBSETS]
+    if empty or unknown:
+        found = f"none for {' and '.join(empty)}" if empty else f"rows for {', '.join(map(repr, unknown))}"
+        raise BadData(
+            f"data set {name}, split {split}: expected row numbers for 'train' and 'test', perhaps 'validation', found "
+            f"{found}; give them in rows"
+        )
     if x.ndim != 2 or y.shape != x.shape[:1]:
         remedy = "; give x[:, None]" if x.ndim == 1 else "; give y[:, 0]" if y.shape == (len(x), 1) else ""
         remedy = remedy or SEVERAL * (y.ndim == 2 and not classes)

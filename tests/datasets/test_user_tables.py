@@ -326,6 +326,19 @@ def test_numbers_that_cannot_be_standardised_are_refused(values, message):
         tabular.assemble("mine", "1", 0, "", x, np.zeros(3), {"train": np.arange(3), "test": np.arange(1)})
 
 
+@pytest.mark.parametrize(("rows", "found"), [({"train": []}, "none for train and test"),
+                                             ({"train": [], "test": [0]}, "none for train"),
+                                             ({"train": [0, 1], "test": []}, "none for test"),
+                                             ({"train": [0], "test": [1], "val": [2]}, "rows for 'val'")])  # fmt: skip
+def test_rows_of_subsets_that_are_missing_or_unknown_are_named(rows, found):
+    rows = {subset: np.array(own, int) for subset, own in rows.items()}
+    message = (
+        f"^data set mine, split 3: expected row numbers for 'train' and 'test', perhaps 'validation', found {found};"
+    )
+    with pytest.raises(BadData, match=message):
+        tabular.assemble("mine", "1", 3, "", np.arange(6.0).reshape(3, 2), np.arange(3.0), rows)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "found"),
     [
