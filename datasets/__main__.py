@@ -39,6 +39,15 @@ def main(arguments: list[str] | None = None) -> int:
         for note in unknown_variables():
             print(f"note: {note}", file=sys.stderr)
         options = parser.parse_args(arguments)
+        ignored = [
+            (option, commands)
+            for option, commands in (("images", "corrupt"), ("cache", "fetch and corrupt"))
+            if getattr(options, option) is not None and options.command not in commands
+        ]
+        if ignored:
+            (option, commands), *_ = ignored
+            print(f"--{option} is for {commands}, found {options.command}; leave it out", file=sys.stderr)
+            return 2
         try:
             if options.command == "corrupt":
                 return _corrupt(options.names or CORRUPTED, options.cache, options.images)
