@@ -87,13 +87,13 @@ def build(suite: Suite) -> Callable[..., None]:
     def tables_() -> None:
         """List the tables."""
         rows = [(t.name, " ".join(t.protocols), t.title) for t in map(suite.table, suite.table_names())]
-        print(inspection.columns([("table", "protocols", "title"), *rows]))
+        print(inspection.listing([("table", "protocols", "title"), *rows]))
 
     @app.command()
     def methods() -> None:
         """List the methods."""
         rows = [(name, m.paper or "", m.description) for name, m in suite.catalogue().items()]
-        print(inspection.columns([("method", "paper", "description"), *rows]))
+        print(inspection.listing([("method", "paper", "description"), *rows]))
 
     @app.command("parts")
     def parts_(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +30,7 @@ from benchmarks.sweep.slurm import jobs
 from benchmarks.tables.external import with_external_rows
 
 CHECKED = "checked.json"  # file of the state folder
+NARROWEST, LEAST = 80, 20  # characters of a terminal, and of the last column of a list in it
 OWN_FOLDERS = ("--results", "again", "--state", "again/.state")
 
 
@@ -35,6 +39,23 @@ def columns(rows: Sequence[Sequence[Any]]) -> str:
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in texts)
+
+
+def listing(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as :func:`columns` does; on a terminal the last column is broken into lines that fit.
+
+    Elsewhere a row is one line, for programs that read it.
+    """
+    whole = columns(rows)
+    width = max(shutil.get_terminal_size().columns, NARROWEST)
+    if not sys.stdout.isatty() or max(map(len, whole.splitlines())) <= width:
+        return whole
+    room = width - sum(max(map(len, column)) + 2 for column in list(zip(*rows))[:-1])
+    lines: list[tuple[str, ...]] = []
+    for *names, words in rows:
+        first, *more = textwrap.wrap(words, max(room, LEAST), break_on_hyphens=False) or [""]
+        lines += [(*names, first), *((*[""] * len(names), line) for line in more)]
+    return columns(lines)
 
 
 def plan_text(plan: Plan) -> str:

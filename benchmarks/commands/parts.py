@@ -8,7 +8,7 @@ from functools import cache
 from textwrap import shorten
 from typing import Any
 
-from benchmarks.commands.inspection import columns
+from benchmarks.commands.inspection import columns, listing
 from benchmarks.errors import unknown
 from benchmarks.records.hyperparameters import (
     FITTING,
@@ -35,7 +35,7 @@ def text(kind: str | None = None, name: str | None = None) -> str:
             for part in _parts(each):
                 purpose = purposes.get(each, {}).get(part, "")
                 rows.append((each, part, shorten(purpose, 100, placeholder=" ...", break_on_hyphens=False)))
-        return "\n".join([columns(rows), "", *_fitting(None, None)])
+        return "\n".join([listing(rows), "", *_fitting(None, None)])
     if kind not in kinds:
         raise unknown("kind of part", kind, kinds)
     parts = _parts(kind)

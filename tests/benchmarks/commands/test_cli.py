@@ -15,6 +15,7 @@ from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import run_key
 from benchmarks.records.published import Published
 from benchmarks.state.failures import Failures
+from benchmarks.suite import Suite
 from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.runner import Summary
 from reports.records import Records
@@ -68,6 +69,17 @@ def test_help_teaches(say):
 def test_lists(say):
     assert "fake-stacked  paper smoke  A table of nothing" in say("tables", folders=False)[1]
     assert say("methods", folders=False)[1].splitlines()[1].split() == ["MAP", "none", "one", "point"]
+
+
+@pytest.mark.parametrize("words", [("tables",), ("methods",), ("parts",)], ids=str)
+@pytest.mark.parametrize("width", [80, 100])
+def test_lists_fit_into_a_terminal(command, monkeypatch, width, words):
+    monkeypatch.setenv("COLUMNS", str(width))
+    whole = command(*words, folders=False, suite=Suite())[1].split("Fit together")[0]
+    monkeypatch.setattr("_pytest.capture.CaptureIO.isatty", lambda _: True)
+    lines = command(*words, folders=False, suite=Suite())[1].split("Fit together")[0].splitlines()
+    assert max(map(len, lines)) <= width < max(map(len, whole.splitlines()))
+    assert " ".join(lines).split() == whole.split(), "nothing is cut off"
 
 
 def test_plan_and_dry_run_run_nothing(say, tmp_path):
