@@ -182,9 +182,11 @@ def _fault(plugin: Plugin, error: BaseException) -> str:
 
 def _remedy(plugin: Plugin, error: BaseException) -> str:
     folder = plugin.path if plugin.path.is_dir() else plugin.path.parent
+    package = f"make {folder} a package (a folder with an __init__.py, named in {VARIABLE})"
     if isinstance(error, ModuleNotFoundError) and (folder / f"{error.name}.py").is_file():
-        package = f"make {folder} a package (a folder with an __init__.py, named in {VARIABLE}), and "
-        return f"{package * plugin.path.is_file()}write `from . import {error.name}`"
+        return f"{f'{package}, and ' * plugin.path.is_file()}write `from . import {error.name}`"
+    if isinstance(error, ImportError) and plugin.path.is_file() and "relative import" in str(error):
+        return f"{package}, or join the files: a plug-in of one file has no neighbours"
     return plugin.remedy
 
 

@@ -179,6 +179,19 @@ def test_a_file_that_imports_its_neighbour_is_told_of_packages(own, tmp_path, mo
         methods.get("MAP")
 
 
+@pytest.mark.parametrize("line", ["from .near import V", "from . import near", "from ..near import V"])
+def test_a_single_file_with_a_relative_import_is_told_of_packages(own, tmp_path, monkeypatch, line):
+    own("V = 1\n", "near.py")
+    own(f"{line}\n", "first.py")
+    advice = rf"; make {tmp_path} a package \(a folder with an __init__.py, named in FVI_PLUGINS\), or join the files"
+    with pytest.raises(PluginError, match=f"first.py, line 1: ImportError: attempted relative import.*{advice}"):
+        methods.get("MAP")
+    if ".." not in line:
+        (tmp_path / "first.py").rename(tmp_path / "__init__.py")
+        monkeypatch.setenv("FVI_PLUGINS", str(tmp_path))
+        methods.get("MAP")
+
+
 def test_a_broken_file_that_imports_the_catalogue_first_leaves_its_rows(tmp_path):
     (tmp_path / "broken.py").write_text("from fvi_core import methods\nraise RuntimeError('half way')\n")
     code = """
