@@ -167,6 +167,8 @@ class Trainer(Stack):
             warnings.append(precision.instead(self.training_data.x.device.type))
         if weight.alpha and self.training.samples == 1 and not self.model.closed_form:
             warnings.append(f"weight: alpha {weight.alpha} has no effect with one draw in training (samples 1)")
+        if trained.parameters is not None:
+            warnings += self.family.remarks(Held.of(trained.parameters).family)
         return replace(trained, warnings=warnings)
 
     def outcome(self) -> Parameters:

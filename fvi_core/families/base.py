@@ -104,6 +104,10 @@ class Family:
         """
         return parameters
 
+    def remarks(self, parameters: Parameters) -> list[str]:
+        """Return facts about trained parameters that their user must know; they become warnings of the training."""
+        return []
+
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         """Draw ``samples`` functions of each replica; a family with fewer distinct functions may return fewer.
 

@@ -91,6 +91,9 @@ class Ensemble(Family):
         fitted = Held.of(self.member.condition(Held(apart(family), shared).flat(), own)).family
         return Held(self.group(fitted), likelihood).flat()
 
+    def remarks(self, parameters: Parameters) -> list[str]:
+        return self.member.remarks(apart(parameters))
+
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         members, own, each = self._drawn_from(parameters, samples, streams)
         drawn = self.member.weights(network, members, each, own)

@@ -73,6 +73,16 @@ class SWAG(Point):
             return parameters
         return parameters | {POINTS: fitting.some(self.rank * self.points, fitting.streams.child("swag"))}
 
+    def remarks(self, parameters: Parameters) -> list[str]:
+        least = int(parameters[COUNT].min())
+        if least > 1 or (least and not self.scale):
+            return []
+        outcome = "its covariance is zero, all draws are one network" if least else "the last weights are used"
+        return [
+            f"family {self.name!r}: {least or 'no'} iterate{'s' * (not least)} collected (start {self.start}, every "
+            f"{self.every}): {outcome}; train for more epochs, start earlier or collect more often"
+        ]
+
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         """Draw weights ``[R, S, *shape]``. S = 1: the mean if ``scale`` is 0, or the point before the first iterate."""
         if COUNT not in parameters or not parameters[COUNT].any():

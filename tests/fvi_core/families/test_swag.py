@@ -104,6 +104,33 @@ def test_collecting_does_not_change_training():
     assert losses[0] == losses[1] == [t.loss for t in plain]
 
 
+@pytest.mark.parametrize(
+    ("options", "epochs", "warning"),
+    [
+        (
+            {"start": 0.8},
+            5,
+            "1 iterate collected (start 0.8, every 1): its covariance is zero, all draws are one network",
+        ),
+        ({"start": 0.5, "every": 4}, 6, "1 iterate collected (start 0.5, every 4): its covariance is zero"),
+        ({"start": 0.8, "scale": 0.0}, 5, ""),  # the average of one iterate is all that is wanted
+        ({"start": 0.8, "scale": 0.0}, 0, "no iterates collected (start 0.8, every 1): the last weights are used"),
+        ({"start": 0.6}, 5, ""),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 2], ids=["alone", "in an ensemble"])
+def test_too_few_iterates_for_a_covariance_are_a_warning(options, epochs, warning, size):
+    family = {"name": "swag", "rank": 3, **options}
+    model = small.model({"family": {"name": "ensemble", "base": family, "size": size} if size else family}, 3)
+    training, data = Training(epochs, 4, SGD, dtype="float64"), small.training_data(R, 11, 3)
+    for trained in Trainer(model, training, data, small.streams(R)).run():
+        assert len(trained.warnings) == bool(warning)
+        assert not warning or trained.warnings[0].startswith(f"family 'swag': {warning}")
+        assert not warning or trained.warnings[0].endswith(
+            "; train for more epochs, start earlier or collect more often"
+        )
+
+
 def test_drawn_networks_are_normalised_by_kept_training_points():
     network, family = tiny(), FAMILIES.build({"name": "swag", "rank": 3, "start": 0.0, "points": 4})
     parameters = family.init(network, small.streams(R))
