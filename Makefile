@@ -21,6 +21,8 @@ given := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 unknown := $(filter-out $(OPTIONS) MAKEFLAGS MFLAGS %_NUM_THREADS FVI_%,$(given))
 $(if $(unknown),$(error unknown option $(unknown); the options are $(OPTIONS)))
 
+ordered := $(filter $(OPTIONS),$(given))
+
 # Values are plain text: make expands nothing in them, and recipes take them from the environment, so that no shell
 # reads them as commands.
 given := $(foreach v,$(OPTIONS),$(if $(filter command environment,$(origin $v)),$v)) \
@@ -47,6 +49,17 @@ dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
 # Other targets would do what was only to be shown.
 $(if $(dry_run),$(if $(filter-out table-% tables,$(MAKECMDGOALS)),\
 	$(error DRY_RUN is for table-<name> and tables; make -n shows the commands of other targets)))
+# An option that no target of this call takes would be ignored: all seeds would be shown in place of three.
+training := table-% tables
+for_PROTOCOL := $(training) figures status
+for_SEEDS := demo $(for_PROTOCOL)
+for_WORKERS := demo $(training) verify test
+for_METHOD := $(training)
+for_FIGURES := figures
+for_N := verify
+$(foreach v,EXECUTOR SLURM WAIT ANYWAY STRICT,$(eval for_$v := $(training)))
+$(foreach v,$(if $(MAKECMDGOALS),$(ordered)),$(if $(filter-out 0 no,$($v)),$(if $(for_$v),\
+	$(if $(filter $(for_$v),$(MAKECMDGOALS)),,$(error $v is for the targets $(subst %,<name>,$(for_$v)); leave it out)))))
 strict := $(filter-out 0 no,$(STRICT))
 anyway := $(if $(filter-out 0 no,$(ANYWAY)),--anyway)
 executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \

@@ -84,6 +84,31 @@ def test_a_dry_run_is_refused_where_it_would_be_ignored(checkout: Path, target: 
     assert calls(checkout) == [] and make(target, "DRY_RUN=0", cwd=checkout).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "words, targets",
+    [
+        ("page SEEDS=3", "SEEDS is for the targets demo table-<name> tables figures status"),
+        ("coverage PROTOCOL=short", "PROTOCOL is for the targets table-<name> tables figures status"),
+        ("demo PROTOCOL=short", "PROTOCOL is for the targets table-<name> tables figures status"),
+        ("figures WORKERS=2", "WORKERS is for the targets demo table-<name> tables verify test"),
+        ("status METHOD=MAP", "METHOD is for the targets table-<name> tables"),
+        ("verify EXECUTOR=slurm", "EXECUTOR is for the targets table-<name> tables"),
+        ("figures ANYWAY=1", "ANYWAY is for the targets table-<name> tables"),
+        ("status FIGURES=digits-roc", "FIGURES is for the targets figures"),
+        ("bench N=3", "N is for the targets verify"),
+    ],
+)
+def test_an_option_that_no_target_takes_is_refused(checkout: Path, words: str, targets: str) -> None:
+    refused = make(*words.split(), cwd=checkout)
+    assert refused.returncode != 0 and f"{targets}; leave it out" in refused.stderr and calls(checkout) == []
+    target, option = words.split()
+    for taken in (f"{option.split('=')[0]}=", "PYTHON=python3"):
+        assert make(target, taken, cwd=checkout).returncode == 0
+    assert make(target, "figures", "table-digits", "verify", option, cwd=checkout).returncode == 0, (
+        "one target takes it"
+    )
+
+
 @pytest.mark.parametrize("value, flag", [("1", " --anyway"), ("0", ""), ("", "")])
 def test_what_takes_long_may_be_begun_anyway(checkout: Path, value: str, flag: str) -> None:
     assert make("table-digits", f"ANYWAY={value}", cwd=checkout).returncode == 0
