@@ -77,6 +77,15 @@ def measured(monkeypatch, cuda, start):
     return {m.name: m for m in images._networks("resnet", "cifar10", rows, 1, batches=2)}, seen
 
 
+def test_every_fvi_row_of_rotated_mnist_has_a_goal_beside_its_own_method(monkeypatch):
+    monkeypatch.setattr(images, "interleave", lambda works, *_: dict.fromkeys(works, Timing(1.0, 1.0)))
+    found = images.mlp(1)
+    names = [each.name for each in found]
+    assert len(set(names)) == len(names)
+    goals = {each.name: each.goal for each in found if each.unit == "x" and each.goal}
+    assert goals == {f"{label} fVI / {label}": 2.0 for label in ("MAP", "MC Dropout", "Ensemble")}
+
+
 def test_a_row_says_step_epoch_ratio_and_share_of_the_peak(monkeypatch):
     found, _ = measured(monkeypatch, False, 0.5)
     assert found["MAP step"].wall == 500 and found["MAP epoch"].wall == 0.5 * 391 and found["MAP epoch"].goal is None
