@@ -5,6 +5,7 @@ for a user who waits one live line on a terminal, or now and then a line elsewhe
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -21,7 +22,29 @@ T = TypeVar("T")
 FIRST, LIVE = 10.0, 0.5
 """Seconds until the first plain line (the interval doubles after each); seconds between live ones."""
 
+LEFT = re.compile(r"about (?:([\d,]+) days|(?:(\d+) h )?(\d+) min|(\d+) s) left")
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
+
+_part: ContextVar[tuple[float, float, float] | None] = ContextVar("part", default=None)
+"""Start of the whole work, and the shares of it that are done before and after the present part."""
+
+
+class Parts:
+    """Equal parts of some work, done one after another; the time left of :func:`counted` in a part is the whole's."""
+
+    def __init__(self, n: int):
+        self.n, self.outer = n, _part.get() or (time.monotonic(), 0.0, 1.0)
+
+    @contextmanager
+    def part(self, place: int) -> Iterator[None]:
+        """Do the part of this number, from 0."""
+        start, low, high = self.outer
+        width = (high - low) / self.n
+        token = _part.set((start, low + place * width, low + (place + 1) * width))
+        try:
+            yield
+        finally:
+            _part.reset(token)
 
 
 def tell(text: str) -> None:
@@ -38,10 +61,12 @@ def due(place: int, n: int) -> bool:
 
 def counted(what: str, items: Iterable[T], costs: Sequence[float]) -> Iterator[T]:
     """Yield items, each after the message "``what`` k of n" (of many items, a hundred), with the time left by the
-    items' relative costs."""
-    start, done, whole, n = time.monotonic(), 0.0, sum(costs), len(costs)
+    items' relative costs, of all :class:`Parts` that they belong to."""
+    start, low, high = _part.get() or (time.monotonic(), 0.0, 1.0)
+    done, whole, n = 0.0, sum(costs), len(costs)
     for place, (item, cost) in enumerate(zip(items, costs, strict=True)):
-        left = (time.monotonic() - start) * (whole / done - 1) if done else 0.0
+        share = low + (high - low) * done / whole
+        left = (time.monotonic() - start) * (1 / share - 1) if share else 0.0
         if due(place, n):
             tell(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
         yield item
@@ -66,6 +91,15 @@ def duration(seconds: float) -> str:
     if minutes > 48 * 60:
         return f"{minutes / 1440:,.0f} days"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def seconds_left(text: str) -> float | None:
+    """Return the time left that a message of :func:`counted` gives; None without one."""
+    found = LEFT.search(text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (float((group or "0").replace(",", "")) for group in found.groups())
+    return 86400 * days + 3600 * hours + 60 * minutes + seconds
 
 
 def redraws(file: TextIO) -> bool:

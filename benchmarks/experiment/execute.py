@@ -34,7 +34,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
 from fvi_core.settings import ChangedInPlace, restored, unchanged
 from fvi_core.stack import DTYPES
-from fvi_core.telling import listening, tell
+from fvi_core.telling import Parts, listening, tell
 
 ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
 """Functions that compute further metric rows, by their entry in an evaluation's configuration."""
@@ -106,9 +106,11 @@ def _outcomes(
                 trained = train(part, state, follow_part) if part else {}
                 follow_part(1.0, "")  # for the messages of evaluation; training may have ended before its last epoch
         if mine:
-            outcomes |= {
-                run_key(run): _evaluate(run, trained[key], state) for key, group in part.items() for run in group
-            }
+            evaluated = [(run, trained[key]) for key, group in part.items() for run in group]
+            evaluations = Parts(max(1, len(evaluated)))
+            for place, (run, made) in enumerate(evaluated):
+                with evaluations.part(place):
+                    outcomes[run_key(run)] = _evaluate(run, made, state)
         else:
             outcomes |= _outcomes(part, state, follow_part)
     return outcomes

@@ -24,7 +24,7 @@ from fvi_core.families.base import NotSupported, points_at_once
 from fvi_core.networks import Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams
-from fvi_core.telling import counted
+from fvi_core.telling import Parts, counted
 
 ATTACK_SHARE = 8
 """Factor by which attacks take fewer inputs at once than predictions: a gradient needs the values of all layers."""
@@ -84,15 +84,19 @@ def predict_sets(fitted: FittedRun) -> Predicted:
     samples, std = fitted.config["evaluation"]["samples"], model.noise_std(parameters)
     predicted = Predicted(noise_std=None if std is None else float(std[0]))
     prepare = partial(inputs_of, training_data)
-    for name in fitted.config["evaluation"]["sets"]:
-        chosen = split.evaluation(name)
-        # Every set uses the same functions, so that in- and out-of-distribution scores come from one model.
-        functions = streams.child("functions")
-        if chosen.kind == "attack":
-            changed = attack(model, parameters, training_data, chosen, samples, streams.child("functions"))
-            f, marginals = predict(model, parameters, changed, samples, functions, what=name)
-        else:
-            f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare, name)
+    names = fitted.config["evaluation"]["sets"]
+    sets = Parts(len(names))
+    for i, name in enumerate(names):
+        what = f"{name} (set {i + 1} of {len(names)})" if len(names) > 1 else name
+        with sets.part(i):
+            chosen = split.evaluation(name)
+            # Every set uses the same functions, so that in- and out-of-distribution scores come from one model.
+            functions = streams.child("functions")
+            if chosen.kind == "attack":
+                changed = attack(model, parameters, training_data, chosen, samples, streams.child("functions"))
+                f, marginals = predict(model, parameters, changed, samples, functions, what=what)
+            else:
+                f, marginals = predict(model, parameters, torch.from_numpy(chosen.x), samples, functions, prepare, what)
         if not torch.isfinite(f).all():
             raise NotFinite(f"predictions on {name!r} are not finite")
         predicted.note(chosen)

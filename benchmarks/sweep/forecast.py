@@ -11,6 +11,7 @@ from benchmarks.records.config import kind_key
 from benchmarks.sweep.estimate import Estimate, end_after
 from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.similar import stops_early
+from fvi_core.telling import seconds_left
 
 SEEN = 1.0  # seconds of work before any extrapolation
 APART = 3.0  # factor by which estimates of one kind are off at most, for nine of ten kinds (docs/cluster.md)
@@ -20,7 +21,7 @@ BEGUN = 0.01  # fraction of a group's work below which its progress is not extra
 @dataclass
 class Running:
     """Run group in training: its start, the finished fraction, when it was reached and by what step (0 for the first,
-    which holds the start-up or a checkpoint), and what it does."""
+    which holds the start-up or a checkpoint), what it does since ``told``, and the seconds left that this says."""
 
     group: RunGroup
     since: float
@@ -28,6 +29,8 @@ class Running:
     fraction: float = 0.0
     step: float = 0.0
     text: str = ""
+    told: float = 0.0
+    seconds: float | None = None
 
 
 class Forecast:
@@ -64,7 +67,8 @@ class Forecast:
         if fraction != running.fraction:
             running.step = fraction - running.fraction if running.fraction else 0.0
             running.fraction, running.at = fraction, now
-        running.text = text
+        if text != running.text:  # reports are repeated in a long silence
+            running.text, running.told, running.seconds = text, now, seconds_left(text)
 
     def end(self, group: RunGroup, trained: bool, now: float) -> None:
         """Report the end of a run group; its time counts only if it was trained here to its end."""
@@ -125,7 +129,9 @@ class Forecast:
             if keys not in self.over:
                 kind, here, done = _kind(group), self.running.get(keys), self._done_by(keys, now)
                 cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else pace)
-                if done:
+                if here and here.fraction == 1 and here.seconds is not None:  # training is over
+                    cost = max(0.0, here.seconds - (now - here.told))
+                elif done:
                     cost *= 1 - done
                 elif here:
                     cost = max(0.0, cost - (now - here.since))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from fvi_core import telling, training
-from fvi_core.telling import counted, listening
+from fvi_core.telling import Parts, counted, duration, listening, seconds_left
 from tests.fvi_core import small
 from tests.fvi_core.fits.cases import model, parameters, training_data
 from tests.fvi_core.small import streams
@@ -27,6 +27,34 @@ def test_the_time_left_is_that_of_the_costs_left(monkeypatch):
         "layer 2 of 3, about 3 min left",
         "layer 3 of 3, about 3 min left",
     ]
+
+
+def test_the_time_left_in_a_part_is_that_of_the_whole(monkeypatch):
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    found: list[str] = []
+    with listening(found.append):
+        sets = Parts(2)
+        for i in range(2):
+            with sets.part(i):
+                inner = Parts(1)
+                with inner.part(0):
+                    list(counted("piece", "ab", [1.0, 1.0]))
+        list(counted("alone", "a", [1.0]))
+    assert found == [
+        "piece 1 of 2",
+        "piece 2 of 2, about 30 s left",  # a quarter of the work took 10 s
+        "piece 1 of 2, about 20 s left",
+        "piece 2 of 2, about 10 s left",
+        "alone 1 of 1",
+    ]
+
+
+@pytest.mark.parametrize("seconds", [0, 8, 89, 180, 5400, 7500, 47 * 3600, 1e6, 2e8])
+def test_the_time_left_can_be_read_from_a_message(seconds):
+    shown = duration(seconds)
+    assert duration(seconds_left(f"predictions at a: piece 1 of 9, about {shown} left")) == shown
+    assert seconds_left(f"predictions took {shown}") is None
 
 
 def test_many_items_have_a_hundred_messages_at_most():

@@ -1,6 +1,8 @@
 """One run from configuration to metrics, on toy data: the same every time, alone or in a stack."""
 
 import dataclasses
+import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -286,6 +288,16 @@ def test_progress_is_reported(tmp_path):
     execute([config()], state=tmp_path, report=lambda *progress: heard.append(progress))
     assert [fraction for fraction, _ in heard] == [pytest.approx(f) for f in (1 / 3, 2 / 3, 1, 1)]
     assert heard[-1][1] == "predictions at test: piece 1 of 1", "evaluation is no silence after training"
+
+
+def test_an_evaluation_gives_the_time_left_of_all_sets_and_runs(tmp_path, monkeypatch):
+    heard, clock = [], itertools.count(0.0, 10.0)
+    monkeypatch.setattr("fvi_core.telling.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    runs = [config(replicate=(0, seed), sets=("test", "grid")) for seed in (0, 1)]
+    execute(runs, state=tmp_path, report=lambda _, text: heard.append(text))
+    sets = ["predictions at test (set 1 of 2): piece 1 of 1", "predictions at grid (set 2 of 2): piece 1 of 1"]
+    left = ("", ", about 30 s left", ", about 20 s left", ", about 10 s left")
+    assert heard[-4:] == [f"{text}{end}" for text, end in zip(2 * sets, left)]
 
 
 def test_a_training_that_ends_early_is_reported_as_over_while_it_is_evaluated(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,6 +95,22 @@ def test_an_evaluation_after_training_is_not_said_to_be_over(tmp_path, capsys):
     _, first, second = capsys.readouterr().out.splitlines()
     assert " left [" in first and "time left not known" not in first
     assert "time left not known [MAP, digits, split 0 seed 0 100% curvature, batch 3 of 9]" in second
+
+
+def test_the_time_left_of_an_evaluation_is_given_where_it_is_known(tmp_path, capsys, monkeypatch):
+    clock = iter([100.0] * 13)  # at the start, and four times in each of three reports
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock, 130.0)))
+    plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    (group,) = plan.groups
+    display = progress.Plain(every=0)
+    display.begin(plan, Forecast([group], Estimate(groups={group.keys: 100.0})))
+    for _ in range(4):  # the last of them later: reports are repeated in a long silence
+        display.report(group, 1.0, "predictions at ood-svhn (set 3 of 9): piece 1 of 4, about 3 min left")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(
+        "0/1 runs, about 3 min left [MAP, digits, split 0 seed 0 100% predictions at ood-svhn (s"
+    )
+    assert lines[-1].startswith("0/1 runs, about 2 min left [")
 
 
 def test_runs_taken_over_from_another_sweep_are_counted(tmp_path, capsys, monkeypatch):
