@@ -26,11 +26,13 @@ from benchmarks.records.config import run_key, training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
 from fvi_core.printing import message
+from fvi_core.telling import tell
 
 if TYPE_CHECKING:
     from fvi_core.stack import SavedState
 
 FORMAT = 1
+REFUSED = "is not used"  # in messages that a display shows for good, since the hours before are lost
 SUFFIX = ".ckpt"
 VARIABLE = "FVI_CHECKPOINT_SECONDS"
 INTERVAL = 60.0  # seconds of training between checkpoints
@@ -105,7 +107,7 @@ class Checkpoints:
         """Find the checkpoint shared by trainings (key -> fingerprint of its data); its stack may hold more.
 
         ``conditions``: code, torch, device and threads, which must be unchanged for equal numbers. Raises nothing: the
-        reason for ignoring a checkpoint is printed.
+        reason for ignoring a checkpoint is printed, and told to listeners.
         """
         self.clear()
         name = self._target(next(iter(fingerprints)))
@@ -115,7 +117,9 @@ class Checkpoints:
             checkpoint = self._load(name, fingerprints, conditions)
         except Exception as error:  # training from the beginning is right whatever the damage
             reason = message(error) or type(error).__name__
-            print(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning")
+            refused = f"a checkpoint in {self.folder} {REFUSED}: {reason}; training starts from the beginning"
+            print(refused)
+            tell(refused)
             return None
         print(f"going on from the checkpoint at epoch {checkpoint.epoch} of {checkpoint.epochs}")
         return checkpoint

@@ -43,7 +43,7 @@ class Forecast:
     def __init__(self, groups: Sequence[RunGroup], estimate: Estimate | None = None, workers: int = 1) -> None:
         self.workers, self.groups = workers, {group.keys: group for group in groups}
         estimate = estimate or Estimate()
-        known, self.saved, self.ends = estimate.groups, estimate.saved, estimate.ends
+        known, self.saved, self.ends = estimate.groups, dict(estimate.saved), estimate.ends
         runs = sum(len(keys) for keys in self.groups if keys in known)
         self.estimated = bool(runs)
         self.mean = sum(known.get(keys, 0.0) for keys in self.groups) / runs if runs else 1.0
@@ -69,6 +69,12 @@ class Forecast:
             running.fraction, running.at = fraction, now
         if text != running.text:  # reports are repeated in a long silence
             running.text, running.told, running.seconds = text, now, seconds_left(text)
+
+    def lost(self, group: RunGroup) -> None:
+        """Report that the checkpoint of a run group is not used: what it had saved is trained again."""
+        saved, end = self.saved.pop(group.keys, 0.0), self.ends.get(group.keys, 1.0)
+        if saved < end:
+            self.costs[group.keys] *= end / (end - saved)
 
     def end(self, group: RunGroup, trained: bool, now: float) -> None:
         """Report the end of a run group; its time counts only if it was trained here to its end."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.experiment.alone import WAITING
+from benchmarks.state.checkpoints import REFUSED
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome, counts_text
 from fvi_core.telling import duration, redraws
@@ -82,6 +83,10 @@ class Plain(Display):
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         self.forecast.report(group, fraction, time.monotonic(), text)
+        if REFUSED in text and (remark := f"{group.title}: {text}") not in self.reasons:
+            self.reasons.add(remark)  # reports are repeated in a long silence
+            self.forecast.lost(group)
+            self.say(remark)
         self._show()
 
     def end(self, group: RunGroup, outcomes: list[RunOutcome]) -> None:

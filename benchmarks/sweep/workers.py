@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchmarkError, UsageError
-from benchmarks.state.checkpoints import request_stop
+from benchmarks.state.checkpoints import REFUSED, request_stop
 from benchmarks.sweep.plan import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.threads import environment, threads
@@ -163,7 +163,7 @@ def live(pipe: Connection, todo: list[RunGroup]) -> None:
 
     def report(group: RunGroup, fraction: float, text: str = "") -> None:
         nonlocal last
-        if not fraction or time.monotonic() - last >= REPORT_EVERY:
+        if not fraction or REFUSED in text or time.monotonic() - last >= REPORT_EVERY:
             last = time.monotonic() if fraction else 0.0
             tell(group, fraction, text)
 

@@ -17,10 +17,11 @@ from benchmarks.errors import UsageError
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
-from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, progress
+from benchmarks.state.checkpoints import REFUSED, CheckpointCallback, Checkpoints, code_digest, interval, progress
 from benchmarks.state.claims import Claims, Holder, Overtaken
 from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.work import perform
+from fvi_core.telling import listening
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import put
@@ -113,8 +114,11 @@ DAMAGES = {
 def test_a_checkpoint_that_might_give_other_numbers_is_ignored_with_one_line(kept, damage, capsys):
     change, reason = DAMAGES[damage]
     change(file(kept))
-    assert kept.find(DATA, MADE) is None
+    told: list[str] = []
+    with listening(told.append):
+        assert kept.find(DATA, MADE) is None
     output = capsys.readouterr().out
+    assert told == output.splitlines() and REFUSED in output, "the display shows it, and the log keeps it"
     assert reason in output and output.count("\n") == 1 and output.endswith("; training starts from the beginning\n")
 
 

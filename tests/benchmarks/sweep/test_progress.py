@@ -113,6 +113,22 @@ def test_the_time_left_of_an_evaluation_is_given_where_it_is_known(tmp_path, cap
     assert lines[-1].startswith("0/1 runs, about 2 min left [")
 
 
+def test_a_refused_checkpoint_is_a_line_of_its_own(tmp_path, capsys):
+    plan = make_plan([fakes.config()], tmp_path / "results", tmp_path / "state", fakes.SUITE)
+    (group,) = plan.groups
+    display = progress.Plain(every=1000)
+    forecast = Forecast([group], Estimate(groups={group.keys: 30.0}, saved={group.keys: 0.7}))
+    display.begin(plan, forecast)
+    refused = "a checkpoint in .state/checkpoints is not used: it is not whole; training starts from the beginning"
+    for _ in range(2):
+        display.report(group, 0.0, refused)
+    display.report(group, 0.5, "step 5")
+    assert capsys.readouterr().out.splitlines()[1:] == [f"{group.title}: {refused}"]
+    assert forecast.fraction == pytest.approx(0.5) and forecast.left(progress.time.monotonic()) == pytest.approx(
+        50, 0.1
+    )
+
+
 def test_runs_taken_over_from_another_sweep_are_counted(tmp_path, capsys, monkeypatch):
     plan = make_plan([fakes.config(seed) for seed in range(2)], tmp_path / "results", tmp_path / "state", fakes.SUITE)
     first, second = plan.groups
