@@ -162,6 +162,7 @@ def read_subset(name: str, subset: str, root: Folder = None) -> Subset:
     Calls share the arrays; do not write to them. Raises DataNotFound, BadData.
     """
     source = SOURCES[name]
+    user_arrays.note_unread(SOURCES, SUBSETS)
     arrays = user_arrays.find(name, subset)
     try:
         if not arrays and subset not in source.files:

@@ -7,13 +7,16 @@ distinguish different arrays of one name.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import numpy as np
 
+from fvi_core.spelling import nearest
+
 from .checks import BadData, check_one_label_each, reading, stamped
 from .fetch import sha256, users_folder
+from .notices import say
 from .npy import Header, array, member, read_header
 
 VARIABLE = "FVI_ARRAYS"
@@ -36,6 +39,22 @@ def find(name: str, subset: str) -> Path | None:
     except OSError:  # the file may exist; reading it raises the reason
         pass
     return path
+
+
+def note_unread(names: Collection[str], subsets: Collection[str]) -> None:
+    """Say which .npz files of the user's folder belong to no subset of these data sets: registered files would take the
+    place of misspelt ones. Raises BadData as :func:`find`.
+    """
+    folder = users_folder(VARIABLE)
+    files = sorted(folder.glob("*/*.npz")) if folder else []
+    unread = [path for path in files if path.parent.name not in names or path.stem not in subsets]
+    if unread:
+        path, own = unread[0], len(unread) > 1
+        known, part = (names, path.parent.name) if path.parent.name not in names else (subsets, path.stem)
+        say(
+            f"note: nothing reads {path}{f' and {len(unread) - 1} more' * own}, expected "
+            f"<data set>/<subset>.npz in {VARIABLE}; for {part!r}: {nearest(part, known)}"
+        )
 
 
 def content(subsets: Iterable[tuple[str, str]]) -> dict[str, str]:

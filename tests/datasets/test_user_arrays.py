@@ -42,6 +42,35 @@ def sha(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            ["cifr10/test.npz"],
+            "cifr10/test.npz, expected <data set>/<subset>.npz in FVI_ARRAYS; for 'cifr10': did you m",
+        ),
+        (
+            ["cifar10/tst.npz", "cifar10/train.npz"],
+            "cifar10/tst.npz, expected <data set>/<subset>.npz in FVI_ARRAYS; for",
+        ),
+        (["Mnist/a.npz", "Mnist/b.npz"], "Mnist/a.npz and 1 more, expected <data set>/<subset>.npz"),
+        (["cifar10/train.npz", "mnist/test.npz", "cifar10/notes.txt", "more/readme.txt"], ""),
+    ],
+)
+def test_misspelt_arrays_are_noted_once(tmp_path, monkeypatch, capsys, files, message) -> None:
+    monkeypatch.setattr("datasets.notices._said", set())
+    for name in files:
+        (path := tmp_path / "arrays" / name).parent.mkdir(exist_ok=True)
+        path.write_bytes(b"")
+    for _ in range(2):
+        training_content("cifar10")
+        with pytest.raises(datasets.DataNotFound):
+            read_subset("fashion_mnist", "test")
+    said = capsys.readouterr().err
+    assert said.count("\n") == bool(message)
+    assert not message or said.startswith(f"note: nothing reads {tmp_path}/arrays/{message}")
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (
