@@ -5,7 +5,6 @@ for a user who waits one live line on a terminal, or now and then a line elsewhe
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import threading
@@ -22,11 +21,16 @@ T = TypeVar("T")
 FIRST, LIVE = 10.0, 0.5
 """Seconds until the first plain line (the interval doubles after each); seconds between live ones."""
 
-LEFT = re.compile(r"about (?:([\d,]+) days|(?:(\d+) h )?(\d+) min|(\d+) s) left")
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 
 _part: ContextVar[tuple[float, float, float] | None] = ContextVar("part", default=None)
 """Start of the whole work, and the shares of it that are done before and after the present part."""
+
+
+class Message(str):
+    """Progress message; ``left``: seconds of the work left, where it says them."""
+
+    left: float | None = None
 
 
 class Parts:
@@ -68,7 +72,9 @@ def counted(what: str, items: Iterable[T], costs: Sequence[float]) -> Iterator[T
         share = low + (high - low) * done / whole
         left = (time.monotonic() - start) * (1 / share - 1) if share else 0.0
         if due(place, n):
-            tell(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
+            message = Message(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
+            message.left = left if share else None
+            tell(message)
         yield item
         done += cost
 
@@ -91,15 +97,6 @@ def duration(seconds: float) -> str:
     if minutes > 48 * 60:
         return f"{minutes / 1440:,.0f} days"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def seconds_left(text: str) -> float | None:
-    """Return the time left that a message of :func:`counted` gives; None without one."""
-    found = LEFT.search(text)
-    if found is None:
-        return None
-    days, hours, minutes, seconds = (float((group or "0").replace(",", "")) for group in found.groups())
-    return 86400 * days + 3600 * hours + 60 * minutes + seconds
 
 
 def redraws(file: TextIO) -> bool:

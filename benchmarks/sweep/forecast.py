@@ -11,7 +11,6 @@ from benchmarks.records.config import kind_key
 from benchmarks.sweep.estimate import Estimate, end_after
 from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.similar import stops_early
-from fvi_core.telling import seconds_left
 
 SEEN = 1.0  # seconds of work before any extrapolation
 APART = 3.0  # factor by which estimates of one kind are off at most, for nine of ten kinds (docs/cluster.md)
@@ -21,7 +20,7 @@ BEGUN = 0.01  # fraction of a group's work below which its progress is not extra
 @dataclass
 class Running:
     """Run group in training: its start, the finished fraction, when it was reached and by what step (0 for the first,
-    which holds the start-up or a checkpoint), what it does since ``told``, and the seconds left that this says."""
+    which holds the start-up or a checkpoint), and what it does since ``told``."""
 
     group: RunGroup
     since: float
@@ -30,7 +29,6 @@ class Running:
     step: float = 0.0
     text: str = ""
     told: float = 0.0
-    seconds: float | None = None
 
 
 class Forecast:
@@ -68,7 +66,7 @@ class Forecast:
             running.step = fraction - running.fraction if running.fraction else 0.0
             running.fraction, running.at = fraction, now
         if text != running.text:  # reports are repeated in a long silence
-            running.text, running.told, running.seconds = text, now, seconds_left(text)
+            running.text, running.told = text, now
 
     def lost(self, group: RunGroup) -> None:
         """Report that the checkpoint of a run group is not used: what it had saved is trained again."""
@@ -135,8 +133,8 @@ class Forecast:
             if keys not in self.over:
                 kind, here, done = _kind(group), self.running.get(keys), self._done_by(keys, now)
                 cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else pace)
-                if here and here.fraction == 1 and here.seconds is not None:  # training is over
-                    cost = max(0.0, here.seconds - (now - here.told))
+                if here and here.fraction == 1 and (left := getattr(here.text, "left", None)) is not None:
+                    cost = max(0.0, left - (now - here.told))  # training is over
                 elif done:
                     cost *= 1 - done
                 elif here:

@@ -1,12 +1,13 @@
 """Messages about long work."""
 
 import io
+import pickle
 from types import SimpleNamespace
 
 import pytest
 
 from fvi_core import telling, training
-from fvi_core.telling import Parts, counted, duration, listening, seconds_left
+from fvi_core.telling import Parts, counted, listening
 from tests.fvi_core import small
 from tests.fvi_core.fits.cases import model, parameters, training_data
 from tests.fvi_core.small import streams
@@ -50,11 +51,11 @@ def test_the_time_left_in_a_part_is_that_of_the_whole(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("seconds", [0, 8, 89, 180, 5400, 7500, 47 * 3600, 1e6, 2e8])
-def test_the_time_left_can_be_read_from_a_message(seconds):
-    shown = duration(seconds)
-    assert duration(seconds_left(f"predictions at a: piece 1 of 9, about {shown} left")) == shown
-    assert seconds_left(f"predictions took {shown}") is None
+def test_a_message_holds_the_seconds_left_also_in_another_process(monkeypatch):
+    clock = iter([0.0, 10.0])
+    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    first, second = (pickle.loads(pickle.dumps(message)) for message in heard("ab", [1.0, 3.0]))
+    assert (first.left, second.left) == (None, 30.0) and second == "layer 2 of 2, about 30 s left"
 
 
 def test_many_items_have_a_hundred_messages_at_most():

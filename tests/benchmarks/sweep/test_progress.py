@@ -11,6 +11,7 @@ from benchmarks.sweep import progress
 from benchmarks.sweep.estimate import Estimate
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import RunOutcome, make_plan
+from fvi_core import telling
 from tests.benchmarks import fakes
 
 
@@ -105,7 +106,9 @@ def test_the_time_left_of_an_evaluation_is_given_where_it_is_known(tmp_path, cap
     display = progress.Plain(every=0)
     display.begin(plan, Forecast([group], Estimate(groups={group.keys: 100.0})))
     for _ in range(4):  # the last of them later: reports are repeated in a long silence
-        display.report(group, 1.0, "predictions at ood-svhn (set 3 of 9): piece 1 of 4, about 3 min left")
+        message = telling.Message("predictions at ood-svhn (set 3 of 9): piece 1 of 4, about 3 min left")
+        message.left = 180.0
+        display.report(group, 1.0, message)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith(
         "0/1 runs, about 3 min left [MAP, digits, split 0 seed 0 100% predictions at ood-svhn (s"
