@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import importlib
 import json
+import marshal
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,6 +42,8 @@ Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), "limits",
 and whether it is a "later" one."""
 
+_SEEN: dict[tuple[str, bytes], Any] = {}
+
 
 def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConfig:
     """Return the parts of a run, or some kinds of them, with every hyper-parameter, in plain JSON; integers become
@@ -56,7 +59,8 @@ def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConf
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
-    return cast(PartsConfig, {kind: _resolved(kind, parts.get(kind), kind) for kind in kinds})
+    found = _resolved if any(own_parts().values()) else _known_already
+    return cast(PartsConfig, {kind: found(kind, parts.get(kind), kind) for kind in kinds})
 
 
 def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
@@ -69,7 +73,7 @@ def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
     made_by = datasets.made_by(dataset)
     digest = made_by and module_digest(made_by, f"data set {dataset}")
     digests = {f"data set {dataset}": digest} if digest else {}
-    for kind, name in _named(parts):
+    for kind, name in _named(parts) if any(own_parts().values()) else ():
         cls = REGISTRIES[kind].classes.get(name)
         own = cls is None or name in known()[kind]
         digest = None if own else source_digest(cls)  # type: ignore[arg-type]  # a class can be hashed
@@ -158,6 +162,17 @@ def _fields(kind: str, name: str, where: str) -> dict[str, dict[str, Any]]:
         return describe(imported(kind))
     names = {*parts, *REGISTRIES[kind].classes}
     raise UnknownPart(f"{where}: {kind} {name!r} is not known; {nearest(name, names)}")
+
+
+def _known_already(kind: str, spec: Any, where: str) -> Any:
+    """Return what :func:`_resolved` does for a part of this project, computed once: many rows of tables share parts."""
+    try:
+        key = kind, marshal.dumps(spec, 2)  # equal texts are equal values of the same types
+    except ValueError:
+        return _resolved(kind, spec, where)
+    if key not in _SEEN:
+        _SEEN[key] = _resolved(kind, spec, where)
+    return _SEEN[key]
 
 
 def _resolved(kind: str, spec: Any, where: str) -> Any:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -67,10 +69,12 @@ def plugged() -> bool:
 
 ROOMS = ("fvi_core", "datasets", "benchmarks")
 """Rooms whose code decides whether a record is valid."""
+PLACE = ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev")
+TICK = 2_000_000_000  # nanoseconds: the coarsest clock of a file system
 
 
 class Checked:
-    """Keys and metric versions of valid records, by file name and SHA-256 of the whole file.
+    """Keys and metric versions of valid records, by file name and either the SHA-256 of the whole file or its place.
 
     They count for the same code only, and not with plug-ins, whose metrics may have bounds of their own. metrics: name
     of the suite's metrics. A damaged file is ignored.
@@ -78,25 +82,41 @@ class Checked:
 
     def __init__(self, path: Path, metrics: str) -> None:
         self._path, self._stamp = path, "" if plugged() else digest([code(*ROOMS), metrics])
+        self._began = time.time_ns()
         self._heads: dict[str, list[Any]]
         self._versions: list[dict[str, int]]
         self._heads, self._versions = read(path, self._stamp) or ({}, [])
         self._new = False
 
-    def get(self, file: str, sha256: str) -> dict[str, Any] | None:
-        """Return key and metric versions of a record that is known to be valid; None for another file or content."""
-        known, key, versions = self._heads.get(file, ("", "", 0))
-        return {"key": key, "metric_versions": self._versions[versions]} if known == sha256 else None
+    def get(self, file: str, mark: str) -> dict[str, Any] | None:
+        """Return key and metric versions of a record that is known to be valid; None for another SHA-256 or place."""
+        sha256, place, key, versions = self._heads.get(file, ("", "", "", 0))
+        known = mark and mark in (sha256, place)
+        return {"key": key, "metric_versions": self._versions[versions]} if known else None
 
-    def add(self, file: str, sha256: str, head: dict[str, Any]) -> None:
-        """Note a valid record."""
+    def add(self, file: str, sha256: str, head: dict[str, Any], place: str = "") -> None:
+        """Note a valid record; place: of the file before it was read."""
         if head["metric_versions"] not in self._versions:
             self._versions.append(head["metric_versions"])
-        self._heads[file] = [sha256, head["key"], self._versions.index(head["metric_versions"])]
+        self._heads[file] = [sha256, place, head["key"], self._versions.index(head["metric_versions"])]
         self._new = True
 
     def save(self) -> None:
-        """Write what is new, where the folder exists; raises nothing."""
-        if self._new and self._path.parent.is_dir():
+        """Write what is new, into a folder that is made where the one above exists; raises nothing."""
+        if self._new and self._path.parent.parent.is_dir():
+            heads = {file: [sha256, self._lasting(place), *more] for file, (sha256, place, *more) in self._heads.items()}
             with suppress(OSError):
-                write(self._path, self._stamp, [self._heads, self._versions])
+                write(self._path, self._stamp, [heads, self._versions])
+
+    def _lasting(self, place: str) -> str:
+        """Return a place, empty for a file so new that a change in the same tick of its clock would not show."""
+        changed = max(map(int, place.split()[:2]), default=0)
+        return place if changed < self._began - TICK else ""
+
+
+def place(path: str) -> str:
+    """Return the times, size and place on disk of a file, which differ once it has changed; empty without the file."""
+    with suppress(OSError, ValueError):
+        about = os.stat(path)
+        return " ".join(map(str, (getattr(about, name) for name in PLACE)))
+    return ""

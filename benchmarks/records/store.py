@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from benchmarks import files
 from benchmarks.errors import BenchmarkError
+from benchmarks.records import stamp
 from benchmarks.records.config import check_form, run_key
 from benchmarks.records.form import (
     HEAD_ONLY,
@@ -32,7 +33,6 @@ from benchmarks.records.form import (
     slug,
 )
 from benchmarks.records.rows import FIELDS, Bounds, RowReader, Rows
-from benchmarks.records.stamp import Checked
 from benchmarks.shapes import Curves, MetricRow, Provenance, Record, RunConfig
 from benchmarks.suite import Suite, resolve
 
@@ -47,15 +47,14 @@ class StoreError(BenchmarkError):
 class Store:
     """Records under a results folder. metrics: where the versions of metrics are ("module:name").
 
-    remember: file of the records that were checked before; they are then also remembered between ``status`` and
-    ``problems``, while the files stay unchanged.
+    remember: file of the records that were checked before, which ``status`` and ``problems`` do not read again while
+    their files stay unchanged.
     """
 
     def __init__(self, root: Path | str, metrics: str = Suite.metrics, remember: Path | None = None) -> None:
         self.root, self.metrics = Path(root), metrics
         self.rows = RowReader(self.bounds)
-        self._heads: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] | None = {} if remember else None
-        self._checked = Checked(remember, metrics) if remember else None
+        self._checked = stamp.Checked(remember, metrics) if remember else None
 
     def path(self, config: RunConfig) -> Path:
         """Return the path of a run's record, existing or not."""
@@ -96,7 +95,7 @@ class Store:
 
         Stale: a metric has a newer version, or one in ``needed`` is newer than the record. Raises RecordError.
         """
-        record = self._head(self.path(config))
+        record = self._head(self.file(config))
         if record is None:
             return None, ""
         versions, known = record["metric_versions"], resolve(self.metrics)
@@ -151,10 +150,11 @@ class Store:
         """Return, by path, why a file with the name of a record belongs to no run."""
         reasons = {}
         for path in self.files():
+            file = "/".join(path.parts[-3:])
             try:
-                self._head(path)
+                self._head(file)
             except RecordError as error:
-                reasons[str(path.relative_to(self.root))] = str(error)
+                reasons[file] = str(error)
         if self._checked:
             self._checked.save()
         return reasons
@@ -223,32 +223,19 @@ class Store:
                 "make room or make it writable, or choose another with --results"
             ) from error
 
-    def _head(self, path: Path) -> dict[str, Any] | None:
-        """Return key and metric versions of the record in a file. Raises RecordError."""
-        stamp = (0, 0, 0)
-        if self._heads is not None:
-            with suppress(OSError):
-                about = path.stat()
-                stamp = about.st_mtime_ns, about.st_size, about.st_ino
-            if path in self._heads and self._heads[path][0] == stamp:
-                return self._heads[path][1]
-        data = read_bytes(path)
-        if data is None:
-            return None
-        head = self._checked_head(data, path)
-        if self._heads is not None:
-            self._heads[path] = stamp, head
-        return head
-
-    def _checked_head(self, data: bytes, path: Path) -> dict[str, Any]:
-        known, file = self._checked, str(path.relative_to(self.root))
-        sha256 = hashlib.sha256(data).hexdigest() if known else ""
-        head = known.get(file, sha256) if known else None
-        if head is None:
-            record = parse(data, path, HEAD_ONLY, self.rows)[0]
-            head = {"key": record["key"], "metric_versions": record["metric_versions"]}
+    def _head(self, file: str) -> dict[str, Any] | None:
+        """Return key and metric versions of the record in a file within the folder. Raises RecordError."""
+        known = self._checked
+        place = stamp.place(f"{self.root}/{file}") if known else ""
+        head = known.get(file, place) if known else None
+        if head is None and (data := read_bytes(path := self.root / file)) is not None:
+            sha256 = hashlib.sha256(data).hexdigest() if known else ""
+            head = known.get(file, sha256) if known else None
+            if head is None:
+                record = parse(data, path, HEAD_ONLY, self.rows)[0]
+                head = {"key": record["key"], "metric_versions": record["metric_versions"]}
             if known:
-                known.add(file, sha256, head)
+                known.add(file, sha256, head, place)
         return head
 
     def _load(self, path: Path, without: tuple[str, ...]) -> Record | None:

@@ -1,5 +1,6 @@
 """Every hyper-parameter of every part, without loading torch; what is missing or not known is named."""
 
+import copy
 import dataclasses
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from benchmarks.records import hyperparameters
 from benchmarks.records.hyperparameters import PARTS, context_pools, describe, known, load_parts, look, resolve, sources
 from fvi_core.plugins import module_digest
 from fvi_core.registry import CONTEXTS, DIVERGENCES, REGISTRIES, UnknownPart, later, nested
-from fvi_core.spelling import check_limits
+from fvi_core.spelling import UnfitValue, check_limits
 
 PARTS_OF_A_RUN = {
     "network": {"name": "mlp", "hidden": [50]},
@@ -55,6 +56,21 @@ def test_one_spelling_of_a_number_and_of_a_sequence():
     for value in (found["divergence"]["jitter"], found["training"]["clip"]):
         assert type(value) is float
     assert type(found["training"]["epochs"]) is int and type(found["context"]["parts"]) is list
+
+
+def test_equal_parts_are_resolved_once_and_numbers_of_other_types_apart(monkeypatch):
+    seen, resolved = [], hyperparameters._resolved
+    monkeypatch.setattr(hyperparameters, "_SEEN", {})
+    monkeypatch.setattr(hyperparameters, "_resolved", lambda *spec: seen.append(spec) or resolved(*spec))
+    first = resolve(PARTS_OF_A_RUN)
+    count = len(seen)
+    assert resolve(copy.deepcopy(PARTS_OF_A_RUN)) == first and len(seen) == count
+    training = PARTS_OF_A_RUN["training"]
+    assert resolve(PARTS_OF_A_RUN | {"training": training | {"clip": 2.0}}) == first and len(seen) > count
+    for wrong in ({"clip": True}, {"epochs": 3.0}):
+        for _ in range(2):
+            with pytest.raises(UnfitValue, match=next(iter(wrong))):
+                resolve(PARTS_OF_A_RUN | {"training": training | wrong})
 
 
 WRONG = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from benchmarks.records import stamp
 from benchmarks.records import store as store_module
+from benchmarks.records.form import RecordError
 from benchmarks.records.stamp import Checked
 from benchmarks.records.store import Store
 from tests.benchmarks import fakes
@@ -125,10 +128,91 @@ def test_records_are_checked_again_by_other_code(kept, monkeypatch, change: str)
 
 def test_nothing_is_kept_with_plug_ins_or_without_a_folder(kept, tmp_path: Path, monkeypatch) -> None:
     store, _ = kept
-    path = tmp_path / "none" / "checked.json"
-    assert parsed(store, path, monkeypatch)[0] == 3 and not path.parent.exists()
+    path = tmp_path / "none" / "state" / "checked.json"
+    assert parsed(store, path, monkeypatch)[0] == 3 and not path.parent.parent.exists()
     monkeypatch.setattr(stamp, "plugged", lambda: True)
     checked = Checked(tmp_path / "new.json", store.metrics)
     checked.add("file", "0", {"key": "k", "metric_versions": {}})
     checked.save()
     assert not (tmp_path / "new.json").exists()
+
+
+@pytest.fixture
+def settled(kept, monkeypatch) -> tuple[Store, Path]:
+    """Records whose files count as old; the file that lists the valid ones was written since."""
+    store, path = kept
+    monkeypatch.setattr(stamp, "TICK", -(10**18))
+    assert parsed(store, path, monkeypatch) == (1, 1)
+    Store(store.root, store.metrics, path).write(record(3))
+    assert parsed(store, path, monkeypatch) == (2, 1)
+    return store, path
+
+
+def opened(store: Store, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Path], dict[str, str]]:
+    """Return the files whose content was read, and what is wrong with which records."""
+    seen, read = [], store_module.files.read
+    monkeypatch.setattr(store_module.files, "read", lambda at: seen.append(at) or read(at))
+    problems = Store(store.root, store.metrics, path).problems()
+    monkeypatch.setattr(store_module.files, "read", read)
+    return seen, problems
+
+
+def test_only_records_that_have_changed_are_read_again(settled, monkeypatch) -> None:
+    store, path = settled
+    damaged = store.path(fakes.config(1))
+    assert store.path(fakes.config(3)) not in opened(store, path, monkeypatch)[0]
+    assert opened(store, path, monkeypatch)[0] == [damaged], "the files that were new are known by now"
+    again = Store(store.root, store.metrics, path)
+    monkeypatch.setattr(store_module.files, "read", lambda at: pytest.fail(f"{at} was read"))
+    assert [again.status(fakes.config(seed)) for seed in (0, 2, 3)] == [("done", "")] * 3
+
+
+CHANGES = {
+    "in place": lambda path: path.write_bytes(path.read_bytes().replace(b'"value": 0.5', b'"value": 0.7')),
+    "truncated": lambda path: os.truncate(path, 100),
+    "emptied": lambda path: os.truncate(path, 0),
+    "replaced": lambda path: (path.with_name("new").write_bytes(b" " * path.stat().st_size), path.with_name("new").replace(path)),
+    "linked": lambda path: (path.unlink(), path.symlink_to("nothing")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_no_changed_record_counts_even_with_the_time_of_the_old_one(settled, monkeypatch, how: str) -> None:
+    store, path = settled
+    opened(store, path, monkeypatch)
+    changed = store.path(fakes.config(0))
+    before = changed.stat()
+    CHANGES[how](changed)
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns), follow_symlinks=False)
+    seen, problems = opened(store, path, monkeypatch)
+    assert changed in seen and str(changed.relative_to(store.root)) in problems
+    with pytest.raises(RecordError):
+        Store(store.root, store.metrics, path).status(fakes.config(0))
+    changed.unlink()
+    assert Store(store.root, store.metrics, path).status(fakes.config(0)) == (None, "")
+
+
+def test_files_that_changed_just_now_are_read_again(kept, monkeypatch) -> None:
+    store, path = kept
+    for _ in range(2):
+        assert len(opened(store, path, monkeypatch)[0]) == 3, "a second change within a tick would not show"
+
+
+def test_what_was_checked_is_kept_in_a_new_state_folder(kept, tmp_path: Path, monkeypatch) -> None:
+    store, _ = kept
+    path = tmp_path / ".state" / "checked.json"
+    one, two = (Store(store.root, store.metrics, path) for _ in range(2))  # two commands at once
+    assert len(one.problems()) == len(two.problems()) == 1
+    assert parsed(store, path, monkeypatch) == (1, 1)
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(kept, tmp_path: Path, monkeypatch) -> None:
+    store, path = kept
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(stamp.files, "write", refuse)
+    for at in (path, tmp_path / ".state" / "checked.json"):
+        store.path(fakes.config(0)).touch()
+        assert len(Store(store.root, store.metrics, at).problems()) == 1
