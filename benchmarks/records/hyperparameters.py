@@ -59,7 +59,7 @@ def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConf
     unknown = set(parts) - set(PARTS)
     if unknown:
         raise UnknownPart(f"parts: {sorted(unknown)} are not known; {nearest(min(unknown), PARTS)}")
-    found = _resolved if any(own_parts().values()) else _known_already
+    found = _resolved if _extended() else _known_already
     return cast(PartsConfig, {kind: found(kind, parts.get(kind), kind) for kind in kinds})
 
 
@@ -73,7 +73,7 @@ def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
     made_by = datasets.made_by(dataset)
     digest = made_by and module_digest(made_by, f"data set {dataset}")
     digests = {f"data set {dataset}": digest} if digest else {}
-    for kind, name in _named(parts) if any(own_parts().values()) else ():
+    for kind, name in _named(parts) if _extended() else ():
         cls = REGISTRIES[kind].classes.get(name)
         own = cls is None or name in known()[kind]
         digest = None if own else source_digest(cls)  # type: ignore[arg-type]  # a class can be hashed
@@ -99,6 +99,11 @@ def known() -> Known:
 def own_parts() -> dict[str, list[str]]:
     """Return names of plug-ins' parts by kind."""
     return {kind: [name for name in each.classes if name not in known()[kind]] for kind, each in REGISTRIES.items()}
+
+
+def _extended() -> bool:
+    """Return whether there are parts of plug-ins."""
+    return any(each.classes.keys() - known()[kind].keys() for kind, each in REGISTRIES.items())
 
 
 def remembered(name: str, look: Callable[[], Any]) -> Any:

@@ -69,7 +69,6 @@ def plugged() -> bool:
 
 ROOMS = ("fvi_core", "datasets", "benchmarks")
 """Rooms whose code decides whether a record is valid."""
-PLACE = ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev")
 TICK = 2_000_000_000  # nanoseconds: the coarsest clock of a file system
 
 
@@ -104,7 +103,9 @@ class Checked:
     def save(self) -> None:
         """Write what is new, into a folder that is made where the one above exists; raises nothing."""
         if self._new and self._path.parent.parent.is_dir():
-            heads = {file: [sha256, self._lasting(place), *more] for file, (sha256, place, *more) in self._heads.items()}
+            heads = {
+                file: [sha256, self._lasting(place), *more] for file, (sha256, place, *more) in self._heads.items()
+            }
             with suppress(OSError):
                 write(self._path, self._stamp, [heads, self._versions])
 
@@ -118,5 +119,5 @@ def place(path: str) -> str:
     """Return the times, size and place on disk of a file, which differ once it has changed; empty without the file."""
     with suppress(OSError, ValueError):
         about = os.stat(path)
-        return " ".join(map(str, (getattr(about, name) for name in PLACE)))
+        return f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_size} {about.st_ino} {about.st_dev}"
     return ""

@@ -167,13 +167,19 @@ def test_only_records_that_have_changed_are_read_again(settled, monkeypatch) -> 
     assert [again.status(fakes.config(seed)) for seed in (0, 2, 3)] == [("done", "")] * 3
 
 
+def replaced(path: Path) -> None:
+    other = path.with_name("new")
+    other.write_bytes(b" " * path.stat().st_size)
+    other.replace(path)
+
+
 CHANGES = {
     "in place": lambda path: path.write_bytes(path.read_bytes().replace(b'"value": 0.5', b'"value": 0.7')),
     "truncated": lambda path: os.truncate(path, 100),
     "emptied": lambda path: os.truncate(path, 0),
-    "replaced": lambda path: (path.with_name("new").write_bytes(b" " * path.stat().st_size), path.with_name("new").replace(path)),
+    "replaced": replaced,
     "linked": lambda path: (path.unlink(), path.symlink_to("nothing")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", CHANGES)
