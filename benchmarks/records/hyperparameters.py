@@ -42,7 +42,7 @@ Known = dict[str, dict[str, dict[str, Any]]]
 """Kind of part -> its name ("" where it has none) -> hyper-parameter -> its "type", "default", kind ("of"), "limits",
 and whether it is a "later" one."""
 
-_SEEN: dict[tuple[str, bytes], Any] = {}
+_SEEN: dict[tuple[str, bytes], bytes] = {}
 
 
 def resolve(parts: Mapping[str, Any], kinds: Iterable[str] = PARTS) -> PartsConfig:
@@ -172,12 +172,12 @@ def _fields(kind: str, name: str, where: str) -> dict[str, dict[str, Any]]:
 def _known_already(kind: str, spec: Any, where: str) -> Any:
     """Return what :func:`_resolved` does for a part of this project, computed once: many rows of tables share parts."""
     try:
-        key = kind, marshal.dumps(spec, 2)  # equal texts are equal values of the same types
+        key = kind, marshal.dumps(spec, 2)  # equal bytes are equal values of the same types
     except ValueError:
         return _resolved(kind, spec, where)
     if key not in _SEEN:
-        _SEEN[key] = _resolved(kind, spec, where)
-    return _SEEN[key]
+        _SEEN[key] = marshal.dumps(_resolved(kind, spec, where))
+    return marshal.loads(_SEEN[key])  # a copy, which the caller may change
 
 
 def _resolved(kind: str, spec: Any, where: str) -> Any:

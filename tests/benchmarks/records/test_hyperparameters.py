@@ -64,7 +64,10 @@ def test_equal_parts_are_resolved_once_and_numbers_of_other_types_apart(monkeypa
     monkeypatch.setattr(hyperparameters, "_resolved", lambda *spec: seen.append(spec) or resolved(*spec))
     first = resolve(PARTS_OF_A_RUN)
     count = len(seen)
-    assert resolve(copy.deepcopy(PARTS_OF_A_RUN)) == first and len(seen) == count
+    again = resolve(copy.deepcopy(PARTS_OF_A_RUN))
+    assert again == first and len(seen) == count
+    again["training"]["epochs"] += 1  # each result is one's own
+    assert resolve(PARTS_OF_A_RUN) == first
     training = PARTS_OF_A_RUN["training"]
     assert resolve(PARTS_OF_A_RUN | {"training": training | {"clip": 2.0}}) == first and len(seen) > count
     for wrong in ({"clip": True}, {"epochs": 3.0}):
