@@ -89,6 +89,11 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
         _listener.reset(before)
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 run, 2 runs."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def duration(seconds: float) -> str:
     """Format seconds: 8 s, 3 min, 2 h 05 min, 5 days."""
     if seconds < 90:

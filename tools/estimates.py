@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +24,7 @@ from benchmarks.records.config import method_of, stack_key, training_key
 from benchmarks.records.store import Store
 from benchmarks.sweep.estimate import Known, low
 from benchmarks.sweep.plan import MEANINGLESS
-from benchmarks.sweep.similar import Recorded, passes, similar
+from benchmarks.sweep.similar import Recorded, paces, passes, similar
 from benchmarks.sweep.threads import limited
 from datasets import DataNotFound
 from fvi_core.registry import TRAININGS
@@ -47,11 +47,18 @@ def kinds(results: Path = Path("results")) -> list[tuple[list[Recorded], float, 
             if one.config["protocol"] != MEANINGLESS:
                 methods[one.config["method"]][stack_key(one.config)].append(one)
     listed = []
+    everything = [one for own in methods.values() for same in own.values() for one in same]
+    usual = paces(everything)
     for own in methods.values():
         for kind, same in own.items():
-            others = (one for other, recorded in own.items() if other != kind for one in recorded)
+            counts = Counter(one.clock for one in same)
+            known.clock = max(counts, key=lambda clock: (clock.own, counts[clock]))
+            alone = len(counts) == 1  # tells nothing of paces
+            known.paces = usual if alone else paces(one for one in everything if stack_key(one.config) != kind)
+            others = (known.scaled(one) for other, recorded in own.items() if other != kind for one in recorded)
             if cost := similar(same[0].config, others, same[0].stack):
-                listed.append((same, low([one.cost.training for one in same]), cost.training))
+                here = [one for one in same if one.clock == known.clock]
+                listed.append((same, low([one.cost.training for one in here]), cost.training))
     return sorted(listed, key=lambda each: -sum(one.cost.training for one in each[0]))
 
 
@@ -111,7 +118,10 @@ def main(arguments: list[str] | None = None) -> None:
         rows.append((*named, f"{seconds:,.0f}", f"{own:,.0f}" if own else "-", f"{guess:,.0f}"))
     print(columns([("method", "data set", "protocol", "runs", "recorded", "here", "estimate"), *rows]))
     print(distribution("largest, by their records", ((a, b) for _, a, b in listed[: options.largest])))
+    timed = [(a, b) for same, a, b in listed if any(one.clock.own for one in same)]
+    print(distribution("largest with processor time", timed[: options.largest]))
     print(distribution("all, by their records", ((a, b) for _, a, b in listed)))
+    print(distribution("all with processor time", timed))
     if options.measure:
         print(distribution("largest, by processor time here", here))
 

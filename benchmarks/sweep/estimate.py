@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.experiment.code import CODE
@@ -17,9 +20,9 @@ from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.sweep.plan import MEANINGLESS, RunGroup
-from benchmarks.sweep.similar import SIMILAR, Cost, Recorded, evaluation, similar, stops_early
+from benchmarks.sweep.similar import SIMILAR, Clock, Cost, Recorded, evaluation, paces, similar, stops_early
 from benchmarks.sweep.threads import threads
-from fvi_core.telling import duration
+from fvi_core.telling import duration, plural
 
 LONGEST = 24 * 3600.0  # longest sweep, in seconds, that starts on this machine without confirmation
 RECORDS, ELSEWHERE, CHECKPOINT = "records", "records of another processor", "a checkpoint"
@@ -71,21 +74,21 @@ class Estimate:
         """Describe the estimate and its sources. workers: how many there are on this machine, if it trains."""
         if not self.runs:
             return []
-        lines = [f"estimate: none for {self.runs} runs"]
+        lines = [f"estimate: none for {plural(self.runs, 'run')}"]
         if len(self.unknown) < self.runs:
-            here = f" here with {workers} worker{'s' * (workers != 1)}"
+            here = f" here with {plural(workers, 'worker')}"
             wall = f", {duration(self.wall(workers))}{here}" if workers else ""
-            runs = f"{self.runs - len(self.unknown)} of {self.runs}" if self.unknown else f"{self.runs}"
+            runs = f"{self.runs - len(self.unknown)} of " * bool(self.unknown) + plural(self.runs, "run")
             cost = hours(self.seconds, "at most" if self.early else "about")
-            lines = [f"estimate: {runs} runs, {cost} core-hours{wall}"]
-            details = [f"{count} runs by {source}" for source, count in self.sources.items()]
+            lines = [f"estimate: {runs}, {cost} core-hours{wall}"]
+            details = [f"{plural(count, 'run')} by {source}" for source, count in self.sources.items()]
             details += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
             details += [f"training may end early in {self.early}"] * bool(self.early)
             lines.append(f"  {', '.join(details)}")
         if self.unknown:
             kinds = list(dict.fromkeys(f"{config['method']} on {config['dataset']['name']}" for config in self.unknown))
             some = ", ".join(kinds[:3]) + (", ..." if len(kinds) > 3 else "")
-            runs = f"  not estimated: {len(self.unknown)} runs ({some})"
+            runs = f"  not estimated: {plural(len(self.unknown), 'run')} ({some})"
             lines.append(f"{runs}: no record of these methods on a CPU or GPU as here")
         return lines
 
@@ -147,6 +150,7 @@ class Known:
     def __init__(self, store: Store, state: Path | str) -> None:
         self.store, self.state = store, state
         self.cpu, self.device, self.threads = provenance.cpu(), provenance.expected_device(), threads()
+        self.clock = Clock(self.cpu, own=True)  # whose seconds estimates are
         self._records: dict[Path, list[Recorded]] = {}
 
     def cost(self, config: RunConfig, same: Sequence[RunConfig], stack: int) -> Cost | None:
@@ -156,11 +160,16 @@ class Known:
         The first of these sources that has it: records of its kind on this processor, checkpoints, records of its kind
         on other processors, records of its method on any data (:func:`benchmarks.sweep.similar.similar`).
         """
-        if recorded := self._recorded(config, here=True):
-            return recorded
+        folder, kind = self.store.path(config).parent, stack_key(config)
+        recorded = [one for one in self.records(folder) if stack_key(one.config) == kind]
+        here = [one for one in recorded if self._here(one)]
+        if here:
+            return self._recorded(config, [one for one in here if one.clock.own] or recorded, RECORDS)
         if interrupted := next(filter(None, map(self._checkpoint, same)), None):
             return Cost(interrupted, None, CHECKPOINT)
-        return self._recorded(config, here=False) or similar(config, self._alike(config["method"]), stack)
+        if recorded:
+            return self._recorded(config, recorded, ELSEWHERE)
+        return similar(config, map(self.scaled, self._alike(config["method"])), stack)
 
     def done(self, config: RunConfig) -> float:
         """Fraction of a run's training that is saved: all of it by its parameters, or a part by a checkpoint."""
@@ -202,30 +211,42 @@ class Known:
         """Yield the records of a method, of all processors, since these differ less than methods' settings do. Those of
         protocol smoke do not count: they measure little but start-up."""
         for folder in sorted(self.store.root.glob(f"*/{slug(method)}")):
-            yield from (one for one in self.records(folder) if one.config["protocol"] != MEANINGLESS)
+            yield from self._meant(folder)
 
-    def _recorded(self, config: RunConfig, here: bool) -> Cost | None:
-        """Cost of a run by records of its kind, on this processor or on others.
+    def _meant(self, folder: Path) -> list[Recorded]:
+        return [one for one in self.records(folder) if one.config["protocol"] != MEANINGLESS]
 
-        It is the lower quartile, because times are longer for runs trained beside other work.
-        """
-        here_or_not = [one for one in self.records(self.store.path(config).parent) if self._here(one) == here]
-        same, training = (
-            [one for one in here_or_not if key(one.config) == key(config)] for key in (kind_key, stack_key)
-        )
-        if not training:
-            return None
+    def _recorded(self, config: RunConfig, recorded: Sequence[Recorded], source: str) -> Cost:
+        """Cost of a run by records of its kind: the lower quartile, because times are longer for runs trained beside
+        other work."""
+        training = [self.scaled(one) for one in recorded]
+        same = [one for one in training if kind_key(one.config) == kind_key(config)]
         known = [one.cost.evaluation for one in same] or [evaluation(config, one) for one in training]
         evaluations = [each for each in known if each is not None]
-        seconds, source = low([one.cost.training for one in same or training]), RECORDS if here else ELSEWHERE
-        share = low([one.share for one in same or training])
+        trained = same or training
+        seconds, share = low([one.cost.training for one in trained]), low([one.share for one in trained])
         return Cost(seconds, low(evaluations) if evaluations else None, source, share)
+
+    @cached_property
+    def paces(self) -> dict[Clock, float]:
+        """How slow each clock is, by all records: :func:`benchmarks.sweep.similar.paces`."""
+        return paces(one for folder in sorted(self.store.root.glob("*/*")) for one in self._meant(folder))
+
+    def scaled(self, one: Recorded) -> Recorded:
+        """Return a record with its seconds as this processor would need them, not beside other work."""
+        if one.clock == self.clock:
+            return one
+        own = [pace for clock, pace in self.paces.items() if clock.own]
+        pace = self.paces.get(self.clock, median(own) if own else self.paces.get(Clock(self.cpu), 0.0))
+        times = math.exp(pace - self.paces.get(one.clock, 0.0))
+        return replace(one, cost=replace(one.cost, training=one.cost.training * times), fit=one.fit * times)
 
     def _here(self, one: Recorded) -> bool:
         """Whether a record's processor costs what this one does: the same name, and the same numbers if both have
         them."""
-        names = {cpu.partition(" (family ")[0] for cpu in (one.cpu, self.cpu)}
-        return one.cpu == self.cpu or (len(names) == 1 and not ("(family" in one.cpu and "(family" in self.cpu))
+        names = {cpu.partition(" (family ")[0] for cpu in (one.clock.cpu, self.cpu)}
+        numbers = [cpu for cpu in (one.clock.cpu, self.cpu) if "(family" in cpu]
+        return one.clock.cpu == self.cpu or (len(names) == 1 and len(numbers) < 2)
 
     def _read(self, record: Record) -> Recorded | None:
         """Return what a record says of costs, or None: it has no time, or was made on another kind of device."""
@@ -233,10 +254,12 @@ class Known:
         training, epochs = _number(about, "seconds"), _number(about, "epochs")
         if training is None or about.get("device") != self.device or about.get("threads") != 1:
             return None
-        seconds = training * min(1.0, _number(about, "busy") or 1.0) + (_number(about, "fit_seconds") or 0.0)
-        cost = Cost(seconds, _number(about, "evaluate_seconds"), RECORDS)
+        # A fit follows at once, beside the same work.
+        busy, fit = min(1.0, _number(about, "busy") or 1.0), _number(about, "fit_seconds") or 0.0
+        cost = Cost((training + fit) * busy, _number(about, "evaluate_seconds"), RECORDS)
         share = min(1.0, epochs / planned) if planned and epochs else 1.0
-        return Recorded(fixed(record["config"]), cost, share, str(about.get("cpu")), _number(about, "stack") or 1.0)
+        clock = Clock(str(about.get("cpu")), own=bool(_number(about, "busy")))
+        return Recorded(fixed(record["config"]), cost, share, clock, _number(about, "stack") or 1.0, fit * busy)
 
 
 def low(seconds: list[float]) -> float:

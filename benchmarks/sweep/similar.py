@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import datasets
 from benchmarks.records.config import differences, stack_key
@@ -24,7 +25,13 @@ SIMILAR = "records of similar runs, in proportion to the work"
 # Costs in multiplications of float32: of a step, for each number that a layer gives, and of other types.
 STEP, VALUE, TYPES = 1e7, 100, {"float64": 2.0, "bfloat16": 0.5}
 SINGLE = ("point", "swag", "centroids")  # families that train one network, however many draws their setting has
-NEAREST = 5  # number of similar kinds whose median is used
+
+
+class Clock(NamedTuple):
+    """What seconds were measured by: a processor, and whether its own time or, beside other work, wall time."""
+
+    cpu: str = ""
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,15 @@ class Cost:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Cost of a recorded run, the fraction of epochs it took, its processor, and the size of its stack."""
+    """Cost of a recorded run, the fraction of epochs it took, its clock, the size of its stack, and the seconds of the
+    cost of training that its fit part took."""
 
     config: RunConfig
     cost: Cost
     share: float = 1.0
-    cpu: str = ""
+    clock: Clock = Clock()
     stack: float = 1
+    fit: float = 0.0
 
 
 def passes(config: RunConfig) -> int:
@@ -96,12 +105,16 @@ def _patience(config: RunConfig) -> int:
     return (config["parts"]["training"].get("early_stopping") or {}).get("patience", 0)
 
 
-def _epochs(config: RunConfig, other: RunConfig, other_epochs: float) -> float:
-    """Expected epochs of a training, of which another one made so many: where both may end early, the lowest validation
-    loss is at the same epoch."""
-    if not (stops_early(config) and stops_early(other)):
+def _epochs(config: RunConfig, other: RunConfig, other_epochs: float) -> float | None:
+    """Expected epochs of a training, of which another one made so many; None where training may end early and the other
+    did not. The lowest validation loss is expected after the same sum of learning rates."""
+    if not stops_early(config):
         return passes(config)
-    return min(passes(config), max(0.0, other_epochs - _patience(other)) + _patience(config))
+    if not stops_early(other) or other_epochs >= passes(other):
+        return None
+    ours, theirs = ((each["parts"]["training"].get("optimiser") or {}).get("lr") or 1.0 for each in (config, other))
+    best = max(0.0, other_epochs - _patience(other)) * theirs / ours
+    return min(passes(config), best + _patience(config))
 
 
 def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
@@ -128,34 +141,67 @@ def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
 def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> Cost | None:
     """Return the cost of a run by records of its method, in proportion to the work.
 
-    It is the median over the five most similar kinds: by work of a step, data, and number of different settings. None
-    without such a record, or where the work of a run is not known.
+    Seconds of an epoch, epochs, seconds of a fit and of an evaluation are medians over the kinds that show them, in
+    which similar kinds weigh more: by work of a step, data, and number of different settings. None without such a
+    record, or where the work of a run is not known.
     """
     own, kinds = work(config, stack), defaultdict(list)
     for one in known:
         if own and one.config["method"] == config["method"]:
             kinds[stack_key(one.config)].append(one)
-    costs: list[tuple[float, float, float, float | None]] = []
-    for same in kinds.values():
+    costs: list[tuple[float, float, float | None, float | None, float | None]] = []
+    for every in kinds.values():
+        same = [one for one in every if one.clock.own] or every
         other, recorded_epochs = same[0].config, fmean(one.share for one in same) * passes(same[0].config)
         theirs = work(other, same[0].stack)
         if own and theirs and recorded_epochs:
-            apart = abs(math.log(own[0] / theirs[0])) + 0.1 * len(differences(config, other))
-            apart += other["dataset"]["name"] != config["dataset"]["name"]
-            epochs = _epochs(config, other, recorded_epochs)
-            times = own[0] / theirs[0] * own[1] / theirs[1] * epochs / recorded_epochs
-            share = epochs / passes(config) if passes(config) else 1.0
+            apart = 2 * abs(math.log(own[0] / theirs[0])) + 0.4 * len(differences(config, other))
+            apart += 2 * (other["dataset"]["name"] != config["dataset"]["name"])
             # The fastest of a kind: others may have run beside other work.
-            training = times * min(one.cost.training for one in same)
-            same.sort(key=lambda one: one.config["evaluation"]["sets"] != config["evaluation"]["sets"])
-            evaluated = next(filter(None, (evaluation(config, one) for one in same)), None)
-            costs.append((apart, training, share, evaluated))
-    nearest = sorted(costs, key=lambda each: each[0])[:NEAREST]
-    if not nearest:
+            epoch = min(one.cost.training - one.fit for one in same) / recorded_epochs
+            epoch *= own[0] / theirs[0] * own[1] / theirs[1]
+            fit = min(one.fit for one in same) if other["parts"].get("fit") == config["parts"].get("fit") else None
+            every.sort(key=lambda one: one.config["evaluation"]["sets"] != config["evaluation"]["sets"])
+            evaluated = next(filter(None, (evaluation(config, one) for one in every)), None)
+            costs.append((apart, epoch, _epochs(config, other, recorded_epochs), fit, evaluated))
+    if not costs:
         return None
-    _, seconds, shares, known_evaluations = zip(*nearest)
-    evaluations = [each for each in known_evaluations if each is not None]
-    return Cost(median(seconds), median(evaluations) if evaluations else None, share=median(shares))
+    aparts, *columns = zip(*costs)
+    epoch_seconds, ends, fits, evaluations = (_median(aparts, each) for each in columns)
+    epochs = passes(config) if ends is None else ends
+    share = epochs / passes(config) if passes(config) else 1.0
+    return Cost((epoch_seconds or 0.0) * epochs + (fits or 0.0), evaluations, share=share)
+
+
+def _median(aparts: Sequence[float], values: Sequence[float | None]) -> float | None:
+    """Median of the values that are known, of which each weighs less by how far apart its kind is; None without any."""
+    known = sorted((value, apart) for value, apart in zip(values, aparts) if value is not None)
+    nearest = min((apart for _, apart in known), default=0.0)
+    weights = list(accumulate(math.exp(nearest - apart) for _, apart in known))
+    middle = [value for (value, _), low, high in zip(known, [0.0, *weights], weights) if low <= weights[-1] / 2 <= high]
+    return fmean(middle) if middle else None
+
+
+def paces(known: Iterable[Recorded]) -> dict[Clock, float]:
+    """Return the logarithm of how slow each clock is, from kinds recorded by several.
+
+    It is the median difference from the mean of a kind, once the paces are taken from the mean; a difference of 0 is
+    added, so that a single kind tells half.
+    """
+    kinds: dict[str, dict[Clock, float]] = defaultdict(dict)
+    for one in known:
+        if one.cost.training and one.share:
+            times = kinds[stack_key(one.config)]
+            times[one.clock] = min(times.get(one.clock, math.inf), math.log(one.cost.training / one.share))
+    several, found = [times for times in kinds.values() if len(times) > 1], dict[Clock, float]()
+    for _ in range(10):  # converges
+        apart: dict[Clock, list[float]] = defaultdict(lambda: [0.0])
+        for times in several:
+            usual = fmean(seconds - found.get(clock, 0.0) for clock, seconds in times.items())
+            for clock, seconds in times.items():
+                apart[clock].append(seconds - usual)
+        found = {clock: median(values) for clock, values in apart.items()}
+    return found
 
 
 def evaluation(config: RunConfig, one: Recorded) -> float | None:

@@ -76,7 +76,7 @@ def test_what_is_not_known_is_said_and_trained(say, table):
     table("odd", do="once", n=1)
     status, output = say("run", "odd", "--executor", "inprocess")
     assert output.startswith(
-        "estimate: none for 1 runs\n  not estimated: 1 runs (MAP on digits): no record of these methods"
+        "estimate: none for 1 run\n  not estimated: 1 run (MAP on digits): no record of these methods"
     )
     assert "failed 1: MemoryError" in output and status == 1, "it was begun"
 

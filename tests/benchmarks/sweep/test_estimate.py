@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from types import SimpleNamespace
 
@@ -18,8 +17,9 @@ from benchmarks.records.config import kind_key, training_key
 from benchmarks.state import kept
 from benchmarks.sweep.estimate import Known, estimate
 from benchmarks.sweep.plan import make_plan
-from benchmarks.sweep.similar import STEP, VALUE, Cost, Recorded, context_points, similar, work
+from benchmarks.sweep.similar import work
 from tests.benchmarks import fakes
+from tests.benchmarks.sweep.test_similar import meant, of
 
 
 def record(folders, config, **about):
@@ -46,7 +46,7 @@ def test_records_of_the_kind_tell_by_their_lower_quartile(folders):
 
 def test_a_training_beside_other_work_counts_what_its_processor_took(folders):
     record(folders, fakes.config(10), seconds=40.0, busy=0.25)
-    assert look([fakes.config()], folders).seconds == 40.0 * 0.25 + 2.0
+    assert look([fakes.config()], folders).seconds == (40.0 + 2.0) * 0.25, "a fit ran beside the same work"
     record(folders, fakes.config(10), seconds=40.0, busy=1.001)
     assert look([fakes.config()], folders).seconds == 42.0
 
@@ -67,6 +67,19 @@ def test_records_of_another_processor_tell_where_this_one_has_none_and_are_calle
     record(folders, fakes.config(11))
     found = look([fakes.config()], folders)
     assert found.sources == {"records": 1} and found.seconds == 7.0
+
+
+def test_records_of_another_processor_count_by_how_slow_it_is_for_kinds_recorded_on_both(folders):
+    for lr in (0.1, 0.2, 0.3):
+        for seed, cpu, seconds in ((10, "Z80", 30.0), (11, provenance.cpu(), 10.0)):
+            about = {"cpu": cpu, "seconds": seconds, "fit_seconds": 0.0, "busy": 1.0}
+            record(folders, meant(fakes.config(seed, lr=lr)), **about)
+    record(folders, meant(of("a", "boston", 0, epochs=300)), cpu="Z80", seconds=90.0, fit_seconds=0.0, busy=1.0)
+    assert look([meant(of("a", "boston", 1, epochs=300))], folders).seconds == pytest.approx(30.0)
+    assert look([of("a", "boston", 1, epochs=100)], folders).seconds == pytest.approx(10.0), "a similar kind"
+    record(folders, meant(fakes.config(12, lr=0.1)), seconds=1.0, fit_seconds=0.0)
+    found = look([meant(fakes.config(0, lr=0.1))], folders)
+    assert found.seconds == 10.0, "wall times do not count beside processor time"
 
 
 def test_records_of_another_evaluation_tell_the_training_and_the_evaluation_by_draws_and_sets(folders):
@@ -124,10 +137,6 @@ def test_a_checkpoint_of_another_machine_or_code_tells_nothing(folders, about, d
     assert found.sources == {"records of another processor": 1} and found.seconds == 8.0 * (1 - done)
 
 
-def recorded(config, seconds, evaluation=None, share=1.0):
-    return Recorded(config, Cost(seconds, evaluation), share)
-
-
 def test_a_kind_without_records_costs_what_similar_ones_do_in_proportion_to_the_work(folders):
     """300 and 100 epochs of 455 points in one batch: the same step, three times as often."""
     about = datasets.describe("boston")
@@ -151,126 +160,9 @@ def test_trainings_of_a_stack_share_the_fixed_cost_of_a_step(folders):
     assert look(stacked, folders).seconds == pytest.approx(4 * 3.0 * shared / alone)
 
 
-def meant(config):
-    return {**config, "protocol": "short"}
-
-
-def of(method, dataset, seed=0, **training):
-    """Return a run whose network can be built."""
-    made = fakes.config(seed, method, dataset, **training)
-    made["parts"]["network"] |= {"hidden": [10, 10]}
-    return made
-
-
 def test_records_of_smoke_tell_nothing_of_other_kinds(folders):
     record(folders, of("a", "boston", 0, epochs=300))
     assert look([of("a", "boston", 1, epochs=100)], folders).unknown
-
-
-def test_the_work_of_a_step_is_its_fixed_cost_and_that_of_its_points_draws_and_network():
-    """Digits: 1,258 points in batches of 100 are 13 steps; an MLP of 64 x 10, 10 x 10, 10 x 10 weights."""
-    config = of("a", "digits", 0, epochs=4, samples=3, batch_size=100)
-    config["parts"]["context"], config["parts"]["family"] = {"points": 20}, {"name": "mean_field"}
-    size = 64 * 10 + 10 * 10 + 10 * 10 + VALUE * 30
-    passing = 3 * 120 * size
-    assert work(config) == (STEP + passing, 13)
-    assert work(config, stack=4) == (STEP / 4 + passing, 13), "a stack has one fixed cost"
-    config["parts"]["divergence"] = {"name": "spectral_kl", "draws": 6}
-    assert work(config) == (STEP + 2 * passing, 13), "a divergence may draw more networks than the likelihood"
-    config["parts"]["divergence"] = None
-    config["parts"]["family"] = {"name": "ensemble", "base": {"name": "mean_field"}, "size": 5}
-    assert work(config) == (STEP + 5 * passing, 13)
-    config["parts"]["context"] = {
-        "name": "mixture",
-        "parts": [{"points": 15}, {"name": "training_batch"}, {"points": 5}],
-    }
-    assert work(config) == (STEP + 5 * passing, 13), "a mixture has the points of its parts"
-    config["parts"]["training"]["dtype"] = "float64"
-    assert work(config) == (STEP + 2 * 5 * passing, 13)
-    config["parts"]["training"] |= {"dtype": "float32", "precision": "bfloat16"}
-    assert work(config) == (STEP + 5 * passing / 2, 13)
-    config["parts"]["training"] |= {"precision": "float32"}
-    alone = 120 * size
-    config["parts"]["family"]["base"] = {"name": "point"}
-    assert work(config) == (STEP + 5 * alone, 13), "a point draws one network, whatever its setting says"
-    config["parts"]["family"] = {"name": "centroids", "size": 256}
-    assert work(config) == (STEP + alone, 13), "what another family calls its size is no number of networks"
-    assert work(of("a", "no-such-data")) is None
-
-
-def test_a_jacobian_of_all_weights_adds_a_covariance_of_the_context_points():
-    """Digits: 64 x 10 + 10 x 10 + 10 x 10 weights, 30 biases, 10 outputs."""
-    config = of("a", "digits", 0, epochs=4, batch_size=100, dtype="float64")
-    config["parts"]["context"], config["parts"]["family"] = {"points": 20}, {"name": "mean_field"}
-    config["parts"]["divergence"] = {"name": "gaussian_kl", "jacobian": "last_layer"}
-    last, steps = work(config)
-    config["parts"]["divergence"]["jacobian"] = "full"
-    assert work(config) == (last + 2 * 20**2 * (840 + 30) * 10, steps)
-
-
-def test_inducing_points_add_covariances_among_themselves_and_with_the_batch():
-    config = of("a", "digits", 0, epochs=4, batch_size=100)
-    config["parts"]["family"] = {"name": "sparse_gp"}
-    without, steps = work(config)
-    config["parts"]["family"]["points"] = 20
-    assert work(config) == (without + 20**2 * (20 + 100), steps)
-    config["parts"]["family"] = {"name": "swag", "points": 20}
-    assert work(config) == (without, steps), "these are no inducing points"
-
-
-def test_an_exact_process_has_a_covariance_of_its_batch_in_place_of_a_network():
-    config = of("a", "boston", 0, epochs=4)
-    config["parts"]["family"] = {"name": "exact_gp"}
-    assert work(config) == (STEP + 455 * 455 * (455 + VALUE), 1)
-
-
-@pytest.mark.parametrize(
-    ("context", "points"),
-    [
-        ({"name": "grid", "low": [-1.0, 0.0], "high": [1.0, 0.5], "step": 0.25}, 9 * 3),
-        ({"name": "grid", "low": [-1.0, 0.0], "high": [1.0, 0.5], "step": None, "counts": [4, 5]}, 20),
-        ({"name": "training_batch", "points": None}, 0),
-        ({"name": "rotated_batch"}, 128),
-        ({"name": "mixture", "parts": [{"name": "rotated_batch"}, {"name": "images", "points": 3}]}, 131),
-    ],
-)
-def test_context_points_are_those_besides_the_batch(context, points):
-    assert context_points(context, batch=128) == points
-
-
-def test_the_median_of_the_kinds_most_alike_tells():
-    config, rates = of("a", "boston", 0, epochs=100), (4, 1, 5, 2, 3)
-    near = [recorded(of("a", "boston", 0, epochs=n), n * rate) for n, rate in zip((50, 90, 110, 120, 130), rates)]
-    far = [
-        recorded(of("a", "yacht", 0, epochs=100), 9e9),
-        recorded(of("b", "boston", 0, epochs=100), 1.0),
-    ]
-    other = copy.deepcopy(config)
-    other["parts"]["network"] |= {"name": "cnn", "hidden": [200, 200]}
-    found = similar(config, [*far, recorded(other, 7.0), *near])
-    assert found and found.training == pytest.approx(300.0)
-    assert similar(config, [far[1]]) is None, "of its method alone"
-    twice = [recorded(near[0].config, 3 * near[0].cost.training), near[0]]
-    assert similar(config, twice).training == pytest.approx(400.0), (
-        "the fastest of a kind: others ran beside other work"
-    )
-
-
-def test_trainings_that_ended_early_tell_of_those_that_do_not_by_their_share():
-    whole, early = (of("a", "boston", 0, epochs=100, **rule) for rule in ({}, {"early_stopping": {"patience": 3}}))
-    assert similar(whole, [recorded(early, 10.0, share=0.2)]) == Cost(50.0)
-    assert similar(early, [recorded(early, 10.0, share=0.2)]) == Cost(10.0, share=0.2)
-    longer, shorter = (of("a", "boston", 0, epochs=n, early_stopping={"patience": 3}) for n in (500, 10))
-    assert similar(longer, [recorded(early, 10.0, share=0.2)]) == Cost(10.0, share=0.04), "as many epochs as theirs"
-    assert similar(shorter, [recorded(early, 10.0, share=0.2)]) == Cost(5.0)
-
-
-def test_the_lowest_validation_loss_is_expected_at_the_epoch_of_theirs():
-    ended, patient = (of("a", "boston", 0, epochs=100, early_stopping={"patience": n}) for n in (3, 13))
-    assert similar(patient, [recorded(ended, 10.0, share=0.2)]) == Cost(15.0, share=0.3), "20 - 3 + 13 epochs"
-    assert similar(ended, [recorded(patient, 10.0, share=0.2)]) == Cost(5.0, share=0.1)
-    untrained = of("a", "boston", 0, epochs=0, early_stopping={"patience": 3})
-    assert similar(untrained, [recorded(ended, 10.0, share=0.2)]).training == 0, "the table of priors has such rows"
 
 
 @pytest.mark.parametrize(
@@ -296,24 +188,6 @@ def test_records_show_where_training_is_expected_to_end(folders):
     (folders[1] / "checkpoints" / training_key(same)).unlink()
     checkpoint(folders, same, epoch=240, epochs=300)
     assert look([same], folders).seconds == pytest.approx(90.0 * 0.2), "up to the last epoch"
-
-
-def test_evaluations_cost_in_proportion_to_their_networks_draws_and_sets_where_data_are_the_same():
-    narrow, wide = (meant(of("a", "digits", 0, epochs=1)) for _ in range(2))
-    for config, hidden in ((narrow, 10), (wide, 30)):
-        config["parts"]["network"] |= {"name": "mlp", "hidden": [hidden, hidden]}
-    wide["parts"]["family"] = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
-    times = 2 * (64 * 30 + 30 * 30 + 30 * 10 + VALUE * 70) / (64 * 10 + 10 * 10 + 10 * 10 + VALUE * 30)
-    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
-    wide["evaluation"] = {**wide["evaluation"], "samples": 10 * narrow["evaluation"]["samples"]}
-    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(10 * times)
-    compared = {**wide, "evaluation": {**wide["evaluation"], "reference": {"set": "test", "against": {}}}}
-    assert similar(compared, [recorded(narrow, 3.0, 1.0)]).evaluation is None, "others are not compared with HMC"
-    wide["evaluation"] = {**wide["evaluation"], "sets": ["a", "b", "c"]}
-    times *= 10 * 3 / len(narrow["evaluation"]["sets"])
-    assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
-    wide["dataset"] = {**wide["dataset"], "name": "another"}
-    assert similar(wide, [recorded(narrow, 3.0, 1.0)]) is None
 
 
 def test_a_training_of_several_runs_is_counted_once_and_a_measured_one_not_at_all(folders):
