@@ -10,6 +10,7 @@ from itertools import chain
 
 from benchmarks.tables.notes import Note
 from fvi_core.printing import in_ascii
+from fvi_core.telling import plural
 from reports.aggregate import TableResult
 from reports.agreement import RULE as AGREEMENT
 from reports.captions import QUOTED, caption, heading, label, notes, usual_n
@@ -90,7 +91,7 @@ def listed(notes: Mapping[str, Sequence[Note]], more: bool = False) -> list[str]
 
 def _sentence(result: TableResult, piece: Piece) -> str:
     usual = usual_n(result)
-    shown = ": mean ± standard error" + (f" over {usual} runs" if usual else "")
+    shown = ": mean ± standard error" + (f" over {plural(usual, 'run')}" if usual else "")
     shown = shown if any(cell.values for cell in result.flat) else ": no number yet"
     title = f", {piece.block.title}" if piece.block.title else ""
     for mark, side in SIDES.items():

@@ -9,6 +9,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
+from fvi_core.telling import plural
 from reports.aggregate import TableResult
 from reports.captions import COSTS_ALONE, MIXED, NO_VERDICTS, QUOTED, counts, heading, label, usual_n
 from reports.choice import WHOLE, Choice
@@ -67,7 +68,7 @@ def _below(result: TableResult, shown: str, choice: Choice) -> list[str]:
     """Return the lines below the table: a sentence, verdicts, footnotes on its cells."""
     values, usual = any(cell.values for cell in result.flat), usual_n(result)
     bold = "; *: the best, or not told apart from it" if any(cell.bold for cell in result.flat) else ""
-    n = f"{usual} runs" if usual else "runs"
+    n = plural(usual, "run") if usual else "runs"
     others = any(cell.values and not cell.n == cell.expected == usual for cell in result.flat)
     n += " (found/expected in brackets)" * others
     means = f"mean ± standard error over {n}{bold}" if values else "no number yet"

@@ -17,6 +17,7 @@ from benchmarks.sweep.begin import only
 from benchmarks.sweep.progress import brief
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
+from fvi_core.telling import plural
 
 TABLE, PROTOCOL, METHODS = "digits", "paper", ("MAP", "MFVI", "FSVI")
 SHOWN = ("accuracy", "nll", "ece", "ood_auroc")
@@ -34,7 +35,7 @@ def demo(
     """Train the runs, and print them beside their records. Raises UsageError where a record is missing."""
     table = suite.table(TABLE)
     records = _records(table, store, seeds)
-    print(f"{table.title}\n{', '.join(METHODS)}: {_runs(len(records))}, in a temporary folder\n", flush=True)
+    print(f"{table.title}\n{', '.join(METHODS)}: {plural(len(records), 'run')}, in a temporary folder\n", flush=True)
     remade = list(verify.make_again(records, store, workers, suite, display))
     print("\n" + text(table, remade))
     return remade
@@ -93,7 +94,7 @@ def _meaning(remade: Sequence[verify.Remade]) -> str:
     """Say whether the numbers agree, and why they may differ."""
     if not remade:
         return "Nothing was trained."
-    runs, equal = _runs(len(remade)), sum(one.verdict == verify.EQUAL for one in remade)
+    runs, equal = plural(len(remade), "run"), sum(one.verdict == verify.EQUAL for one in remade)
     apart, largest = sum(one.verdict == verify.DIFFERENT for one in remade), max(one.difference for one in remade)
     then, now = remade[0].machines
     machines = f"Records: {then}; here: {now}."
@@ -110,7 +111,3 @@ def _meaning(remade: Sequence[verify.Remade]) -> str:
         f"{differences}\nProcessor models round differently, and training amplifies this. The expected differences are "
         "smaller than those between seeds."
     )
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count != 1)}"

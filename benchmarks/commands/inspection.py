@@ -28,6 +28,7 @@ from benchmarks.sweep.progress import brief, duration, groups_text
 from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
 from benchmarks.tables.external import with_external_rows
+from fvi_core.telling import plural
 
 CHECKED = "checked.json"  # file of the state folder
 NARROWEST, LEAST = 80, 20  # characters of a terminal, and of the last column of a list in it
@@ -66,10 +67,10 @@ def plan_text(plan: Plan) -> str:
         counters.setdefault(named, Counter())[run.status] += 1
     rows = [(*named, *(counter[status] or "" for status in plan.counts)) for named, counter in counters.items()]
     lines = [columns([("method", "data set", "protocol", *plan.counts), *rows]), "", *plan.problems]
-    lines.append(f"{len(plan.runs)} runs: {counts_text(plan.counts)}")
+    lines.append(f"{plural(len(plan.runs), 'run')}: {counts_text(plan.counts)}")
     left, groups = len(plan.select(*TO_TRAIN)), plan.groups
     nothing = "nothing to train before their data are here" if plan.select(WAITING) else "nothing to do"
-    lines.append(f"to train: {left} runs in {groups_text(len(groups))}" if groups else nothing)
+    lines.append(f"to train: {plural(left, 'run')} in {groups_text(len(groups))}" if groups else nothing)
     return "\n".join(lines)
 
 
@@ -84,7 +85,7 @@ def summary_text(summary: Summary, again: str) -> str:
         (len(summary.unsaved), "made but not saved"),
     ]
     counts = ", ".join(f"{count} {what}" for count, what in parts if count)
-    lines = [f"{len(summary.plan.runs)} runs: {counts or 'none made'} ({duration(summary.seconds)})"]
+    lines = [f"{plural(len(summary.plan.runs), 'run')}: {counts or 'none made'} ({duration(summary.seconds)})"]
     for reason, count in Counter(summary.failed.values()).most_common():
         first = next(key for key, why in summary.failed.items() if why == reason)
         lines.append(f"  failed {count}: {brief(reason)} ({_showing(first, summary.plan)})")
@@ -138,13 +139,14 @@ def kept_text(state: Path) -> str:
 
 def measured_text(measured: Any, state: Path) -> str:
     """Describe the runs that were measured again, and those that need training."""
-    lines = [f"{sum(measured.counts.values())} runs: {counts_text(measured.counts)}"]
+    lines = [f"{plural(sum(measured.counts.values()), 'run')}: {counts_text(measured.counts)}"]
     lines += [f"could not be measured: {problem}" for problem in measured.problems]
     lines += [f"not fetched: {problem}" for problem in measured.unfetched]
     if measured.lacking:
         some = ", ".join(measured.lacking[:3]) + (", ..." if len(measured.lacking) > 3 else "")
+        lacking, have = plural(len(measured.lacking), "run"), "has" if len(measured.lacking) == 1 else "have"
         lines.append(
-            f"{len(measured.lacking)} runs ({some}) have neither predictions nor parameters in {state}: `make` their "
+            f"{lacking} ({some}) {have} neither predictions nor parameters in {state}: `make` their "
             f"table to train runs without a record or a metric, `{hints.benchmarks('again', 'KEY')}` to train any, or "
             "name archives in FVI_ARTIFACTS (docs/archives.md)"
         )
@@ -243,7 +245,7 @@ def _cell_text(table, row, column, protocol, seeds, results: Path, state: Path, 
         if where in result.values:
             value = f"{result.values[where]:.{column.digits + 2}f}"
         listed.append((run.key, *where, run.status, value))
-    lines.append(f"ours: {_mean_text(result, column.digits)}, {len(configs)} runs planned")
+    lines.append(f"ours: {_mean_text(result, column.digits)}, {plural(len(configs), 'run')} planned")
     lines += [f"not counted: {problem}" for problem in filter(None, [result.different, *plan.problems])]
     named = " / ".join(filter(None, (wanted.dataset, wanted.condition, wanted.metric)))
     lines.append(f"metric: {named}" + (f", times {column.scale:g}" if column.scale != 1 else ""))

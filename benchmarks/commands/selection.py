@@ -20,6 +20,7 @@ from benchmarks.shapes import RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.tables import Cell, choices
 from benchmarks.tables.spec import Table
+from fvi_core.telling import plural
 
 SUFFIX = "-selection"
 """End of the name of a table of candidates."""
@@ -83,7 +84,7 @@ def _failed(failures: Failures, runs: list[RunConfig]) -> str:
     """Return how many runs failed and why the first did, or nothing. A killed process does not count."""
     failed = [failure for config in runs if (failure := failures.get(run_key(config)))]
     reasons = [failure["reason"] for failure in failed if not failure["guess"]]
-    return f"{len(reasons)} of {len(runs)} runs: {reasons[0]}" if reasons else ""
+    return f"{len(reasons)} of {plural(len(runs), 'run')}: {reasons[0]}" if reasons else ""
 
 
 def _candidates(table: str) -> Table:

@@ -23,6 +23,7 @@ from benchmarks.sweep.runner import Summary
 from benchmarks.sweep.slurm import jobs
 from benchmarks.sweep.slurm import submit as sbatch
 from benchmarks.sweep.slurm.options import Options
+from fvi_core.telling import plural
 
 UNFINISHED = 3  # exit status: runs are not finished
 TOO_LONG = 4  # exit status: nothing was trained, since it would take too long
@@ -81,9 +82,10 @@ def print_best(table: Any, protocol: str | None, results: Path, state: Path, sui
 def run(plan: Plan, options: Options, wait: bool) -> int:
     """Submit and report; with ``wait``, follow until every run is over. Returns the exit status of the command."""
     plan, receipt = submit(plan, options)
-    print(*plan.problems, f"{len(plan.runs)} runs: {counts_text(plan.counts)}", sep="\n")
+    print(*plan.problems, f"{plural(len(plan.runs), 'run')}: {counts_text(plan.counts)}", sep="\n")
     coming = len(plan.select("running", "queued"))
-    nothing = "nothing to submit" + (f"; {coming} runs are on their way" if coming else "")
+    way = "is on its" if coming == 1 else "are on their"
+    nothing = "nothing to submit" + (f"; {plural(coming, 'run')} {way} way" if coming else "")
     print(*(receipt or [nothing]), sep="\n")
     if wait:
         plan = follow(plan)
@@ -116,7 +118,7 @@ def follow(plan: Plan) -> Plan:
             text = counts_text(plan.counts)
             if text != shown or time.monotonic() - last > LINE_EVERY:
                 shown, last = text, time.monotonic()
-                print(f"{len(plan.runs)} runs: {text}", flush=True)
+                print(f"{plural(len(plan.runs), 'run')}: {text}", flush=True)
             if not plan.select("running", "queued"):
                 return plan
             time.sleep(LOOK_EVERY)

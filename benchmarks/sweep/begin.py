@@ -18,6 +18,7 @@ from benchmarks.sweep.plan import MEANINGLESS, NONE, Missing, Plan, RunGroup, co
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
+from fvi_core.telling import plural
 
 if TYPE_CHECKING:
     import pandas
@@ -136,7 +137,8 @@ class Planned:
             if not gpu or self.where.on_gpu:
                 return []
             protocol = protocols[gpu[0]]
-            cost = f"without one {estimate.runs} runs take {hours(seconds, how)} core-hours"
+            take = "takes" if estimate.runs == 1 else "take"
+            cost = f"without one {plural(estimate.runs, 'run')} {take} {hours(seconds, how)} core-hours"
             lines = [
                 f"not submitted: table {', '.join(gpu)} at protocol {protocol} is made for a GPU, and its array "
                 f"tasks have none; {cost if seconds else 'the cost without one is unknown'}",
@@ -170,7 +172,7 @@ class Planned:
         return self.plan.suite.misfits(self.estimate.untried) if self.estimate else []
 
     def __str__(self) -> str:
-        lines = [f"{len(self.plan.runs)} runs: {counts_text(self.counts)}", *self.missing.lines(tried=False)]
+        lines = [f"{plural(len(self.plan.runs), 'run')}: {counts_text(self.counts)}", *self.missing.lines(tried=False)]
         return "\n".join([*lines, *self.costs, *self.refusal])
 
 

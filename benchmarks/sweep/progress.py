@@ -11,7 +11,7 @@ from benchmarks.experiment.alone import WAITING
 from benchmarks.state.checkpoints import REFUSED
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome, counts_text
-from fvi_core.telling import duration, redraws
+from fvi_core.telling import duration, plural, redraws
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REDRAW = 0.1  # seconds between drawings of live bars
@@ -20,7 +20,7 @@ UNMADE = {"failed": "failed", "unsaved": "not saved yet"}  # words for outcomes;
 
 def groups_text(count: int) -> str:
     """Return a number of run groups, in words."""
-    return f"{count} group{'s' * (count != 1)} of runs"
+    return f"{plural(count, 'group')} of runs"
 
 
 def brief(reason: str, length: int = 240) -> str:
@@ -79,7 +79,7 @@ class Plain(Display):
         for problem in plan.problems:
             self.say(problem)
         todo = f"{groups_text(len(groups))} to train" if groups else "nothing to do"
-        self.say(f"{len(plan.runs)} runs: {counts_text(plan.counts)}; {todo}")
+        self.say(f"{plural(len(plan.runs), 'run')}: {counts_text(plan.counts)}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
         self.forecast.report(group, fraction, time.monotonic(), text)
@@ -134,7 +134,7 @@ class Plain(Display):
         over = len(self.known) >= self.total
         tail = f" in {duration(self.last - self.start)}" if over else f", {self.left()}"
         now_at = f" [{'; '.join(working)}]" if working else ""
-        self.say(f"{len(self.known)}/{self.total} runs{failed}{tail}{now_at}")
+        self.say(f"{len(self.known)}/{plural(self.total, 'run')}{failed}{tail}{now_at}")
 
 
 class Live(Plain):

@@ -17,6 +17,7 @@ from benchmarks.sweep.plan import TO_TRAIN, WAITING, Plan, PlannedRun, RunGroup,
 from benchmarks.sweep.progress import Display
 from benchmarks.sweep.work import work
 from benchmarks.sweep.workers import Workers
+from fvi_core.telling import plural
 
 RESULTS, STATE = hints.USUAL["results"], hints.USUAL["state"]
 LOOK_AGAIN = 1.0  # seconds between checks on runs of other sweeps
@@ -139,7 +140,7 @@ def _wait(left: dict[str, PlannedRun], summary: Summary, display: Display) -> li
         if free:
             return replace(summary.plan, runs=tuple(free)).groups
         if left and not said:
-            display.say(f"waiting for {len(left)} runs that another sweep is making")
+            display.say(f"waiting for {plural(len(left), 'run')} that another sweep is making")
             said = True
         time.sleep(LOOK_AGAIN if left else 0)
     return []

@@ -28,6 +28,7 @@ from benchmarks.sweep.threads import LIBRARIES, VARIABLE, environment, threads
 from benchmarks.sweep.work import log_path
 from benchmarks.sweep.workers import Workers
 from fvi_core.printing import message
+from fvi_core.telling import plural
 
 ENVIRONMENT = {  # one thread a process, freed memory held between steps, and no waiting for a network that nodes lack
     **dict.fromkeys(LIBRARIES, "1"),
@@ -78,7 +79,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
     job, where = submitted[0].job_id.partition("_")[0], hints.folders(results=todo[0].results, state=state)
     tasks = f"{len(submitted)} array task{'s' * (len(submitted) != 1)}"
     return [
-        f"submitted {sum(len(group.keys) for group in todo)} runs to {tasks}: SLURM job {job}",
+        f"submitted {plural(sum(len(group.keys) for group in todo), 'run')} to {tasks}: SLURM job {job}",
         f"  follow:  {hints.benchmarks('status', *where) if where else 'make status'}   (or: squeue --me)",
         f"  logs:    {state}/logs/<run>.log, and of array tasks {folder / 'logs'}",
         f"  cancel:  scancel {job}",
@@ -98,7 +99,7 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
     script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **parameters)
     each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
     return [
-        f"would submit {sum(len(group.runs) for group in todo)} runs to an array of {tasks} array "
+        f"would submit {plural(sum(len(group.runs) for group in todo), 'run')} to an array of {tasks} array "
         f"task{'s' * (tasks != 1)} of {each}, each for at most {duration(options.time * 60)}, with this script:",
         *("  " + line for line in script.splitlines() if line.strip()),
     ]

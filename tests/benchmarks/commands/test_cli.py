@@ -307,7 +307,7 @@ def test_explain_a_cell_whose_record_is_deleted_while_it_is_read(say, monkeypatc
     assert say("run", "fake", "--seeds", "1", "--method", "MAP", "--executor", "inprocess")[0] == 0
     monkeypatch.setattr(Records, "get", lambda *_: None)
     status, output = say("explain", "fake", "MAP", "accuracy", "--seeds", "1")
-    assert status == 0 and "ours: no record, 1 runs planned" in output
+    assert status == 0 and "ours: no record, 1 run planned" in output
 
 
 def test_explain_averages_what_tables_average(say, monkeypatch):

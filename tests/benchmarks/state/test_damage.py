@@ -266,7 +266,7 @@ def test_a_sweep_waits_for_a_claim_that_it_cannot_read_only_until_that_is_old(tm
     with soon():
         summary = fakes.sweep(RUNS, display=Display(), **folders)
     assert summary.complete and len(summary.made) == len(RUNS)
-    assert said == ([] if text == "?" else ["waiting for 1 runs that another sweep is making"])
+    assert said == ([] if text == "?" else ["waiting for 1 run that another sweep is making"])
 
 
 @pytest.mark.parametrize("where", ["claims/{}", "logs/{}.log"])

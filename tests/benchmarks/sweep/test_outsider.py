@@ -113,7 +113,7 @@ def test_what_is_absent_leaves_tables_and_records_whole(folder, say, monkeypatch
     monkeypatch.setenv("FVI_PLUGINS", str(folder / "table.py"))
     with forgotten():
         status, output = say("plan", "two")
-        assert status == 0 and "1 runs: 1 done" in output, output
+        assert status == 0 and "1 run: 1 done" in output, output
         assert "table two, row Wide FSVI: plug-in absent: no method 'Wide FSVI'" in output
         assert "table two, row MAP: plug-in absent: no data set 'waves'" in output
         printed = text(aggregate(tables.get("two"), "paper", Records(folder / "results")))

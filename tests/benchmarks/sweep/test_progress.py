@@ -59,7 +59,7 @@ def test_a_record_that_could_not_be_saved_at_once_is_no_failure(tmp_path, capsys
     display.end(group, [RunOutcome(group.keys[0], "unsaved", "no space left")])
     _, message, last = capsys.readouterr().out.splitlines()
     assert message == f"not saved yet: {group.title}: no space left ({group.keys[0]})"
-    assert last.startswith("1/1 runs in ")
+    assert last.startswith("1/1 run in ")
 
 
 def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
@@ -79,11 +79,11 @@ def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     assert "70% MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node]" in output
     for _ in range(2):  # as of two workers, each of which tells of the whole group
         display.end(group, [RunOutcome(group.keys[0], "done")])
-    assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 runs in ")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1/1 run in ")
     for _ in range(2):
         display.end(group, [RunOutcome(group.keys[0], "failed", "it diverged")])
     output = capsys.readouterr().out
-    assert output.count("failed: ") == 1 and output.splitlines()[-1].startswith("1/1 runs, 1 failed in ")
+    assert output.count("failed: ") == 1 and output.splitlines()[-1].startswith("1/1 run, 1 failed in ")
 
 
 def test_an_evaluation_after_training_is_not_said_to_be_over(tmp_path, capsys):
@@ -138,7 +138,7 @@ def test_runs_taken_over_from_another_sweep_are_counted(tmp_path, capsys, monkey
     display = progress.Plain(every=0)
     display.begin(plan, Forecast([]))
     display.report(first, 0.5, "step 5")
-    assert capsys.readouterr().out.splitlines()[-1].startswith("0/1 runs, time left not known [MAP, digits")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("0/1 run, time left not known [MAP, digits")
     display.end(first, [RunOutcome(first.keys[0], "done")])
     display.report(second, 0.5, "step 5")
     assert capsys.readouterr().out.splitlines()[-1].startswith("1/2 runs, ")

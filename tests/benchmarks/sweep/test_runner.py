@@ -164,7 +164,7 @@ def test_runs_that_another_sweep_gives_up_are_taken_over(sweep, tmp_path, monkey
                 other.kill()
 
         summary = sweep(runs(2), display=Display())
-    assert said == ["waiting for 1 runs that another sweep is making"]
+    assert said == ["waiting for 1 run that another sweep is making"]
     assert summary.plan.counts["running"] == 1 and len(summary.made) == 2 and summary.complete
 
 
