@@ -76,8 +76,7 @@ class Estimate:
             return []
         lines = [f"estimate: none for {plural(self.runs, 'run')}"]
         if len(self.unknown) < self.runs:
-            here = f" here with {plural(workers, 'worker')}"
-            wall = f", {duration(self.wall(workers))}{here}" if workers else ""
+            wall = f", {duration(self.wall(workers))} here with {plural(workers, 'worker')}" if workers else ""
             runs = f"{self.runs - len(self.unknown)} of " * bool(self.unknown) + plural(self.runs, "run")
             cost = hours(self.seconds, "at most" if self.early else "about")
             lines = [f"estimate: {runs}, {cost} core-hours{wall}"]
