@@ -97,12 +97,22 @@ class Recipe:
     def keeping(self, own: Parts) -> Recipe:
         """Return the recipe with a method's own likelihood and training; where the recipe has the same part, it sets
         what the method leaves open."""
-        present = {kind: {"name": USUAL.get(kind), **self.parts.get(kind, {})} for kind in own}
-        merged = {
-            kind: merge(present[kind], part) if present[kind]["name"] == part["name"] else part
-            for kind, part in own.items()
-        }
-        return replace(self, parts=self.parts | merged)
+        return replace(self, parts=self.parts | {kind: _kept(kind, part, self.parts) for kind, part in own.items()})
+
+
+def with_quick_fits(recipe: Recipe, method: str) -> Recipe:
+    """Return the recipe for protocol smoke with at most 5 steps to fit a kernel, for a method that it does not know."""
+    row = methods.get(method)
+    kinds = ("family", "prior")
+    parts: Any = resolve(merge({kind: getattr(row, kind) for kind in kinds}, recipe.parts), kinds)
+    many = [kind for kind in kinds if ((parts[kind] or {}).get("fit_steps") or 0) > 5]
+    return recipe.with_parts({f"{kind}.fit_steps": 5 for kind in many})
+
+
+def _kept(kind: str, part: Parts, parts: Parts) -> Parts:
+    """Return a method's own part, completed from the recipe's of the same name; without a name it is the recipe's."""
+    present = {"name": USUAL.get(kind), **parts.get(kind, {})}
+    return merge(present, part) if part.get("name", present["name"]) == present["name"] else part
 
 
 def seeds(count: int) -> tuple[tuple[int, int], ...]:
@@ -118,13 +128,16 @@ def folds(count: int) -> tuple[tuple[int, int], ...]:
 def make_configs(method: str, dataset: str, protocol: str, recipe: Recipe) -> list[RunConfig]:
     """Return the full configurations of a recipe's runs.
 
-    A recipe that names the method's own likelihood or training changes their hyper-parameters.
+    A recipe that names the method's own likelihood or training changes their hyper-parameters; one without a name sets
+    what they leave open.
     """
     entry = methods.get(method)
     row = methods.get(entry.trained_as) if entry.trained_as else entry
     known = datasets.describe(dataset, recipe.scheme or None)
     own = {
-        kind: merge(part, changes) if (changes := recipe.parts.get(kind, {})).get("name") == part["name"] else part
+        kind: merge(part, changes)
+        if (changes := recipe.parts.get(kind, {})).get("name", "") == part.get("name")
+        else _kept(kind, part, recipe.parts)
         for kind, part in row.own_parts().items()
     }
     parts = resolve(merge({name: getattr(row, name) for name in methods.PARTS}, recipe.parts) | own)

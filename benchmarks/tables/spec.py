@@ -14,7 +14,7 @@ from benchmarks.records.rows import score_of
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.notes import Note
 from benchmarks.tables.notes import of as notes_of
-from benchmarks.tables.recipes import Recipe, make_configs
+from benchmarks.tables.recipes import Recipe, make_configs, with_quick_fits
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.registry import UnknownPart
@@ -276,6 +276,8 @@ def planned(
         recipe = make(_trained(row), dataset, protocol) if row.method else None
         if recipe is not None and row.added and methods.brought(row.made_by):
             recipe = recipe.keeping(methods.get(row.made_by).own_parts())
+        if recipe is not None and row.added and protocol == "smoke":
+            recipe = with_quick_fits(recipe, row.made_by)
         return ([] if recipe is None else make_configs(row.made_by, dataset, recorded, recipe)), ""
     except (methods.UnknownMethod, datasets.UnknownDataset, datasets.DataNotFound) as error:
         what = "data" if isinstance(error, datasets.DataNotFound) else "plug-in"

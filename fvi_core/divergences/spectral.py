@@ -86,7 +86,7 @@ class SpectralKL(Divergence):
         if f.shape[1] < 2:
             raise NotSupported(
                 f"divergence {self.name!r} needs two or more draws of functions in each training step, found one of "
-                f"family {step.family.name!r}: set samples, for example to {self.usual_samples}"
+                f"family {step.family.name!r}: set the training's samples, for example to {self.usual_samples}"
             )
         f = f + self.noise * step.streams.normal(*f.shape[1:]).double()
         return (self._scores(f.detach()) * f).sum((2, 3)).mean(1) + self._cross_entropy(step, x, f)

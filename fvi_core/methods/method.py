@@ -17,9 +17,10 @@ class Method:
     """Row of the catalogue: the four parts with their hyper-parameters, and the weight of the divergence.
 
     ``fit``: part that changes trained parameters before prediction (a Laplace approximation, say). ``likelihood`` and
-    ``training``, if given, replace a table's; a table with the same part sets what is left open. ``aliases``: other
-    names in papers. ``trained_as``: the method whose trainings it shares; each evaluation then fits the fit part to
-    their parameters, and the method's name is "<trained_as> (<fit part>)".
+    ``training``, if given, replace a table's; a table with the same part sets what is left open, and without a
+    ``name`` they are the table's part. ``aliases``: other names in papers. ``trained_as``: the method whose trainings
+    it shares; each evaluation then fits the fit part to their parameters, and the method's name is "<trained_as> (<fit
+    part>)".
 
     >>> Method("Mine", "one network", "", family={"name": "point"}).family
     {'name': 'point'}

@@ -100,7 +100,7 @@ class Methods:
             if part is None and place >= ALWAYS:
                 continue
             chosen = dict(part or {})
-            label = str(chosen.pop("name", chosen.pop("scaling", "none")))
+            label = str(chosen.pop("name", chosen.pop("scaling", "the table's" if part else "none")))
             description = known.get(kind, {}).get(label, "") or known.get(kind, {}).get("", "")
             options = ", ".join(f"{key} = {compact(value, True, ' = ')}" for key, value in chosen.items())
             found.append(

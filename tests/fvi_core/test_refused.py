@@ -76,7 +76,7 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         ),
         (NotSupported, {"method": "MFVI", **USED}, "context 'images' would not be used, as divergence 'weight_kl'"),
         (NotSupported, {"method": "Ensemble", **USED}, "would not be used, as the method has no divergence"),
-        (NotSupported, {"method": "FBNN", "epochs": 1, "samples": 1}, "set samples, for example to 10"),
+        (NotSupported, {"method": "FBNN", "epochs": 1, "samples": 1}, "set the training's samples, for example to 10"),
         (ValueError, {"method": "MAP (temperature)", "epochs": 10**9}, "found none: give fit.. validation data"),
         (ValueError, {"method": "Laplace", "epochs": 10**9, "fit": {"precision": "validation"}}, "give fit.. valid"),
         (TypeError, {"sample_weight": torch.ones(3)}, "repeat points in the data"),

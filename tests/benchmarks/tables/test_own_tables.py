@@ -12,6 +12,7 @@ from benchmarks.experiment.misfits import misfits, triples
 from benchmarks.sweep.absent import lacking
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import InvalidRecipe
+from fvi_core import methods
 
 PARTS = {"network": {"name": "mlp", "hidden": [4]}, "likelihood": {"name": "gaussian"}}
 
@@ -54,6 +55,28 @@ def test_the_likelihood_follows_the_task_unless_it_is_named() -> None:
     assert found == {"boston": "gaussian", "digits": "categorical"}
     named = own(parts=plain | {"likelihood": {"name": "robust_max"}}, datasets=["digits"], metrics=["nll"]).runs()
     assert named[0]["parts"]["likelihood"]["name"] == "robust_max"
+
+
+@pytest.mark.parametrize("named", [{}, {"name": "gradient"}])
+def test_parts_of_a_method_without_a_name_are_those_of_the_table(named, monkeypatch) -> None:
+    monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
+    brought = {"training": {**named, "samples": 7, "batch_size": 8}, "likelihood": {"init_std": 0.2}}
+    methods.add(methods.Method("Mine", "", "", {"name": "mean_field"}, **brought))
+    for table in (own(methods=["Mine"]), own(methods=["MAP"]).also("Mine")):
+        parts = table.runs()[-1]["parts"]
+        training, likelihood = parts["training"], parts["likelihood"]
+        assert (training["name"], training["samples"], training["batch_size"]) == ("gradient", 7, 8)
+        assert (training["epochs"], training["optimiser"]["lr"]) == (2, 0.01), "the table sets what is left open"
+        assert (likelihood["name"], likelihood["init_std"]) == ("gaussian", 0.2)
+
+
+def test_protocol_smoke_fits_the_kernel_of_an_added_row_in_few_steps() -> None:
+    table = own().also("GFSVI").also("GWI").also("MFVI")
+    found = {protocol: {run["method"]: run["parts"] for run in table.runs(protocol)} for protocol in ("paper", "smoke")}
+    for method, kind in (("GFSVI", "prior"), ("GWI", "family")):
+        steps = [found[protocol][method][kind]["fit_steps"] for protocol in ("paper", "smoke")]
+        assert steps[0] >= 100 and steps[1] == 5
+    assert found["smoke"]["MFVI"]["prior"] == found["paper"]["MFVI"]["prior"]
 
 
 def test_a_misspelt_metric_is_named_before_anything_is_trained() -> None:
