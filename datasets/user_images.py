@@ -252,8 +252,10 @@ def _source(name: str, paths: Paths, labels: bool = True) -> Source:
     files = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
     ends = [path.suffix.lower() for path in files]
     if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
+        folder = next((path for path in files if path.is_dir()), None)
+        found = f"the folder {folder}: stack its images into one array, with one of labels" if folder else ""
         raise ValueError(
             f"data set {name}: expected one .npz file, or .npy files of images and labels, found "
-            f"{', '.join(map(str, files))}"
+            f"{found or ', '.join(map(str, files))}"
         )
     return files

@@ -220,6 +220,8 @@ def test_images_that_do_not_fit_are_named(images):
     registry.ENTRIES.pop("pictures")
     with pytest.raises(ValueError, match="expected one .npz file, or .npy files"):
         add_images(images, train=images / "train.png")
+    with pytest.raises(ValueError, match="found the folder .*: stack its images into one array, with one of labels"):
+        add_images(images, train=images)
     with pytest.raises(ValueError, match="expected both mean and std"):
         add_images(images, mean=[0.5])
 
