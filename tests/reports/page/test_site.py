@@ -347,6 +347,13 @@ def test_equations_are_of_parts_that_exist() -> None:
     assert all(choice.equation and choice.source for choice in choices[:4])
 
 
+def test_a_training_without_a_name_is_the_tables() -> None:
+    found = Methods(Book(Suite(), Records("nowhere")))
+    found.catalogue = {**found.catalogue, "Mine": replace(found.catalogue["FSVI"], training={"samples": 7})}
+    choice = found.choices("Mine")[-1]
+    assert (choice.kind, choice.part, choice.options) == ("training", "the table's", "samples = 7")
+
+
 def test_code_and_equations_are_escaped() -> None:
     assert coded("a < ``b < c``") == "a &lt; <code>b &lt; c</code>"
     assert formula("s_k < N_{<b>}") == "s<sub>k</sub> &lt; N<sub>&lt;b&gt;</sub>"
