@@ -81,12 +81,16 @@
         const paged = Number(table.dataset.pages || 0);
         const cells = [...(table.tBodies[0].rows[0]?.cells ?? [])];
         const numbers = [...cells.keys()].filter((k) => "order" in cells[k].dataset);
-        return new DataTable(table, {
+        const made = new DataTable(table, {
           paging: paged > 0 && table.tBodies[0].rows.length > paged, pageLength: paged || 10, info: false, order: [],
           autoWidth: false, columnDefs: [{ targets: numbers, type: "value" }, { targets: "_all", className: "" }],
           layout: { topStart: "search", topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
           language: { search: table.dataset.search ?? "Find" },
         });
+        const pages = (length) => () => paged && table.isConnected && made.page.len(length).draw();
+        window.addEventListener("beforeprint", pages(-1)); // paper has every row
+        window.addEventListener("afterprint", pages(paged));
+        return made;
       });
     },
   };

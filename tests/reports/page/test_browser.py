@@ -245,6 +245,24 @@ def test_a_printed_table_is_not_cut(table: Browser) -> None:
     assert printed(table, f"{frame}[style.overflowX, style.maxHeight]") == ["visible", "none"]
 
 
+def test_print_has_every_row_of_a_table_of_several_pages(table: Browser) -> None:
+    table.run("""
+        window.part = document.createElement("section");
+        const rows = [...Array(60).keys()].map((n) => `<tr><td>${n}</td></tr>`).join("");
+        const head = "<thead><tr><th>n</th></tr></thead>";
+        part.innerHTML = `<table class="sortable" data-pages="25">${head}<tbody>${rows}</tbody></table>`;
+        document.querySelector("main").append(part);
+        Page.sortable(part).then(() => { window.made = true; });
+    """)
+    table.until("return window.made")
+    count = "return part.querySelectorAll('tbody tr').length"
+    counts = [table.run(count)]
+    for event in ("beforeprint", "afterprint"):
+        table.run("window.dispatchEvent(new Event(arguments[0]))", event)
+        counts.append(table.run(count))
+    assert counts == [25, 60, 25]
+
+
 def test_print_is_dark_on_white_and_splits_no_figure(table: Browser) -> None:
     table.all("#theme")[0].click()
     look = """
