@@ -34,10 +34,11 @@ class OtherFiles(Store):
         self.datasets = datasets
         self._alike: Alike = {} if alike is None else alike
 
-    def path(self, config: RunConfig) -> Path:
-        """Return the path of a run's record, or of a substitute; the run's own path where neither exists."""
-        own = super().path(config)
-        return own if own.exists() else self.substitute(config) or own
+    def file(self, config: RunConfig) -> str:
+        """Return the path within the folder of a run's record, or of a substitute; its own where neither exists."""
+        own = super().file(config)
+        other = None if (self.root / own).exists() else self.substitute(config)
+        return other.relative_to(self.root).as_posix() if other else own
 
     def substitute(self, config: RunConfig) -> Path | None:
         """Return the path of a record in place of a run's own."""

@@ -101,8 +101,8 @@ class Checked:
         self._new = True
 
     def save(self) -> None:
-        """Write what is new, into a folder that is made where the one above exists; raises nothing."""
-        if self._new and self._path.parent.parent.is_dir():
+        """Write what is new, where the folder exists; raises nothing."""
+        if self._new and self._path.parent.is_dir():
             heads = {
                 file: [sha256, self._lasting(place), *more] for file, (sha256, place, *more) in self._heads.items()
             }

@@ -42,6 +42,8 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, register: Callable, wr
         monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / folder))
         for variable in (user_arrays.VARIABLE, sources.VARIABLE):
             monkeypatch.setenv(variable, str(tmp_path / folder))
+        if any(name.startswith("retina/") for name in contents):
+            monkeypatch.delenv(sources.VARIABLE)  # mosaics are for those who have no photographs
         if form.source:
             monkeypatch.setitem(SOURCES, form.source, few(form.source))
         monkeypatch.setattr(sources, "known_files", lambda: fetch.registry())

@@ -128,8 +128,8 @@ def test_records_are_checked_again_by_other_code(kept, monkeypatch, change: str)
 
 def test_nothing_is_kept_with_plug_ins_or_without_a_folder(kept, tmp_path: Path, monkeypatch) -> None:
     store, _ = kept
-    path = tmp_path / "none" / "state" / "checked.json"
-    assert parsed(store, path, monkeypatch)[0] == 3 and not path.parent.parent.exists()
+    path = tmp_path / "none" / "checked.json"
+    assert parsed(store, path, monkeypatch)[0] == 3 and not path.parent.exists()
     monkeypatch.setattr(stamp, "plugged", lambda: True)
     checked = Checked(tmp_path / "new.json", store.metrics)
     checked.add("file", "0", {"key": "k", "metric_versions": {}})
@@ -204,21 +204,20 @@ def test_files_that_changed_just_now_are_read_again(kept, monkeypatch) -> None:
         assert len(opened(store, path, monkeypatch)[0]) == 3, "a second change within a tick would not show"
 
 
-def test_what_was_checked_is_kept_in_a_new_state_folder(kept, tmp_path: Path, monkeypatch) -> None:
-    store, _ = kept
-    path = tmp_path / ".state" / "checked.json"
+def test_two_commands_at_once_keep_what_they_checked(kept, monkeypatch) -> None:
+    store, path = kept
+    path.unlink()
     one, two = (Store(store.root, store.metrics, path) for _ in range(2))  # two commands at once
     assert len(one.problems()) == len(two.problems()) == 1
     assert parsed(store, path, monkeypatch) == (1, 1)
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(kept, tmp_path: Path, monkeypatch) -> None:
+def test_a_folder_that_cannot_be_written_is_no_error(kept, monkeypatch) -> None:
     store, path = kept
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(stamp.files, "write", refuse)
-    for at in (path, tmp_path / ".state" / "checked.json"):
-        store.path(fakes.config(0)).touch()
-        assert len(Store(store.root, store.metrics, at).problems()) == 1
+    store.path(fakes.config(0)).touch()
+    assert len(Store(store.root, store.metrics, path).problems()) == 1

@@ -110,10 +110,8 @@ def test_the_time_left_of_an_evaluation_is_given_where_it_is_known(tmp_path, cap
         message.left = 180.0
         display.report(group, 1.0, message)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith(
-        "0/1 runs, about 3 min left [MAP, digits, split 0 seed 0 100% predictions at ood-svhn (s"
-    )
-    assert lines[-1].startswith("0/1 runs, about 2 min left [")
+    assert lines[1].startswith("0/1 run, about 3 min left [MAP, digits, split 0 seed 0 100% predictions at ood-svhn (s")
+    assert lines[-1].startswith("0/1 run, about 2 min left [")
 
 
 def test_a_refused_checkpoint_is_a_line_of_its_own(tmp_path, capsys):
