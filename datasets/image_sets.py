@@ -170,8 +170,8 @@ def training_content(name: str, scheme: str, pools: Iterable[str]) -> dict[str, 
     """The user's arrays in place of the training subset, and of the subsets that contexts draw from."""
     chosen = SCHEMES[name][scheme]
     requested = [pool for pool in pools if pool in chosen.contexts]
-    # Of pools without arrays of the user there is no need to look further.
     user_arrays.note_unread(SOURCES, SUBSETS)
+    # Of pools without arrays of the user there is no need to look further.
     replaced = [pool for pool in requested if any(user_arrays.find(pool, subset) for subset in SUBSETS)]
     drawn = [(pool, each) for pool in replaced for each in which_for_contexts(pool, whole=chosen.whole_contexts)]
     return user_arrays.content([(name, "train"), *drawn])

@@ -9,6 +9,7 @@ from statistics import median
 
 from benchmarks.records.config import kind_key, run_key, stack_key, training_key
 from benchmarks.shapes import RunConfig
+from fvi_core.telling import plural
 from reports.records import Recorded
 
 
@@ -31,13 +32,13 @@ class Hours:
         if not self.runs:
             return ""
         unit = "hours of a core or a GPU" if self.device else "core-hours"
-        spent = f"Cost, by their records: {self.runs} run{'s' * (self.runs != 1)} took {_amount(self.spent)} {unit}"
+        spent = f"Cost, by their records: {plural(self.runs, 'run')} took {_amount(self.spent)} {unit}"
         if not self.lacking:
             return f"{spent}."
         unknown = self.lacking - self.known
         costs = [f"{self.known} would take {_amount(self.wanted)}"] if self.known else []
         costs += [f"the cost of {unknown} is not known, as none of their kind is recorded"] if unknown else []
-        return f"{spent}. Without a record: {self.lacking} run{'s' * (self.lacking != 1)}; {', '.join(costs)}."
+        return f"{spent}. Without a record: {plural(self.lacking, 'run')}; {', '.join(costs)}."
 
 
 def hours(planned: Iterable[tuple[RunConfig, Recorded | None]]) -> Hours:

@@ -22,6 +22,7 @@ from benchmarks.shapes import Provenance, Record, RunConfig
 from benchmarks.state.failures import Failures
 from benchmarks.sweep.plan import recorded_datasets, recorded_protocol
 from benchmarks.sweep.progress import brief
+from fvi_core.telling import plural
 
 G = TypeVar("G", bound=Sequence[str])
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
@@ -122,9 +123,7 @@ class Records:
     def files(self) -> list[str]:
         """Return a note on substitute files that were used, if any."""
         used = self.store.used if isinstance(self.store, OtherFiles) else {}
-        files = ", ".join(
-            f"{file} ({len(records)} run{'s' * (len(records) != 1)})" for file, records in sorted(used.items())
-        )
+        files = ", ".join(f"{file} ({plural(len(records), 'run')})" for file, records in sorted(used.items()))
         why = "Runs on a user's own files of these data (docs/data.md), since none is recorded on those at hand"
         return [f"{why}: {files}."] if files else []
 

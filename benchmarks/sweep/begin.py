@@ -250,7 +250,7 @@ def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[st
         count = table.replicates(chosen)
         used = sum(seed < count for seed in requested)
         if count > 0 and used < len(requested):
-            limit = f"table {table.name} has {count} replicate{'s' * (count > 1)} at protocol {chosen}"
+            limit = f"table {table.name} has {plural(count, 'replicate')} at protocol {chosen}"
             some = f"{used or 'none'} of {len(requested)} requested are used"
             sentences.append(
                 f"--seeds {seeds_text(seeds)}: {limit}, {some if used < count else f'all {count} are used'}"

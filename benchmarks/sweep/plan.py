@@ -25,6 +25,7 @@ from datasets import BadData, UnknownDataset, UnknownSplit
 from datasets.fetch import OFFLINE_VARIABLE
 from datasets.needs import Lack, get, lacking
 from fvi_core import plugins
+from fvi_core.telling import plural
 
 STATUSES = ("done", "running", "queued", "failed", "stale", "missing")
 TO_TRAIN = ("missing", "failed", "stale")
@@ -235,7 +236,7 @@ class Missing:
         """
         waiting, lines = Counter(name for names in self.runs.values() for name in names), []
         for name, lack in self.lacks.items():
-            files = f"{len(lack.files)} file{'s' * (len(lack.files) != 1)} of {lack.megabytes:.3g} MB"
+            files = f"{plural(len(lack.files), 'file')} of {lack.megabytes:.3g} MB"
             why = f"could not be fetched ({lack.reason})" if tried else "not fetched yet"
             runs = "1 run waits" if waiting[name] == 1 else f"{waiting[name]} runs wait"
             lines.append(f"{runs} for data set {name}: {f'{files}, {why}' if lack.files else lack.reason}")

@@ -28,7 +28,7 @@ SINGLE = ("point", "swag", "centroids")  # families that train one network, howe
 
 
 class Clock(NamedTuple):
-    """What seconds were measured by: a processor, and whether its own time or, beside other work, wall time."""
+    """Processor on which seconds were measured; ``own``: as its own time, else as wall time, beside other work."""
 
     cpu: str = ""
     own: bool = False

@@ -77,7 +77,7 @@ def submit(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str]
             f"and the script in {folder / 'logs'}"
         ) from error
     job, where = submitted[0].job_id.partition("_")[0], hints.folders(results=todo[0].results, state=state)
-    tasks = f"{len(submitted)} array task{'s' * (len(submitted) != 1)}"
+    tasks = plural(len(submitted), "array task")
     return [
         f"submitted {plural(sum(len(group.keys) for group in todo), 'run')} to {tasks}: SLURM job {job}",
         f"  follow:  {hints.benchmarks('status', *where) if where else 'make status'}   (or: squeue --me)",
@@ -99,8 +99,8 @@ def preview(todo: Sequence[RunGroup], options: Options, state: Path) -> list[str
     script = _make_sbatch_string(command, folder / "logs", map_count=tasks, **parameters)
     each = f"{options.workers} process{'es' * (options.workers != 1)}" + ", one for each GPU" * bool(options.gpus)
     return [
-        f"would submit {plural(sum(len(group.runs) for group in todo), 'run')} to an array of {tasks} array "
-        f"task{'s' * (tasks != 1)} of {each}, each for at most {duration(options.time * 60)}, with this script:",
+        f"would submit {plural(sum(len(group.runs) for group in todo), 'run')} to an array of "
+        f"{plural(tasks, 'array task')} of {each}, each for at most {duration(options.time * 60)}, with this script:",
         *("  " + line for line in script.splitlines() if line.strip()),
     ]
 
