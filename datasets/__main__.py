@@ -1,16 +1,13 @@
-"""`python -m datasets list [names]` lists the data sets, those of plug-ins included; `fetch [names]` gets the files.
-
-`python -m datasets corrupt [cifar10] [cifar100]` makes corrupted test images in advance; several such commands share
-the work, and a stopped one resumes where it was.
-"""
+"""The command `python -m datasets`: get data sets, list them, or make corrupted images in advance."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from fvi_core.printing import streams
 from fvi_core.spelling import unknown_variables
@@ -28,32 +25,21 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; return exit status 1 for a missing or bad file, 2 for an unknown data set or wrong option, 130
     where Ctrl-C stops it.
     """
-    parser = argparse.ArgumentParser(prog="python -m datasets", description=__doc__)
-    parser.add_argument(
-        "command", nargs="?", choices=("fetch", "list", "corrupt"), default="fetch", help="default: fetch"
-    )
-    parser.add_argument("names", nargs="*", help="data sets to list, to fetch or to corrupt (default: all)")
-    parser.add_argument("--cache", help="folder of the file cache instead of $FVI_DATA_CACHE")
-    parser.add_argument("--images", type=int, help="corrupt: only so many, as reduced evaluation sets have them")
+    parser = argparse.ArgumentParser(prog="python -m datasets", description="The data sets of the tables, and yours.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", help="with --help: its options")
+    fetched = _command(commands, "fetch", _fetch, "get the files of data sets: from the cache, a mirror or the network")
+    _command(commands, "list", _list, "list data sets, those of plug-ins included, without getting any file")
+    made = _command(commands, "corrupt", _corrupt, f"make the corrupted test images of {' and '.join(CORRUPTED)} now")
+    made.description = "Make corrupted test images in advance. Several commands share the work; a stopped one resumes."
+    for command in (fetched, made):
+        command.add_argument("--cache", metavar="FOLDER", help="folder of the file cache instead of $FVI_DATA_CACHE")
+    made.add_argument("--images", type=int, metavar="N", help="only so many, as reduced evaluation sets have them")
     with streams():
         for note in unknown_variables():
             print(f"note: {note}", file=sys.stderr)
-        options = parser.parse_args(arguments)
-        ignored = [
-            (option, commands)
-            for option, commands in (("images", "corrupt"), ("cache", "fetch and corrupt"))
-            if getattr(options, option) is not None and options.command not in commands
-        ]
-        if ignored:
-            (option, commands), *_ = ignored
-            print(f"--{option} is for {commands}, found {options.command}; leave it out", file=sys.stderr)
-            return 2
+        options = vars(parser.parse_args(arguments))
         try:
-            if options.command == "corrupt":
-                return _corrupt(options.names or CORRUPTED, options.cache, options.images)
-            if options.command == "list":
-                return _list(options.names)
-            return _fetch(options.names or names(), options.cache)
+            return options.pop("run")(**options)
         except (UnknownDataset, DataNotFound, ValueError) as error:
             own = isinstance(error, UnknownDataset | DataNotFound | BadData)
             if not own and type(error).__module__ != "fvi_core.plugins":
@@ -63,6 +49,13 @@ def main(arguments: list[str] | None = None) -> int:
         except KeyboardInterrupt:
             print("stopped; what is finished is kept", file=sys.stderr)
             return 130
+
+
+def _command(commands: Any, name: str, run: Callable[..., int], purpose: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    command.add_argument("wanted", nargs="*", metavar="NAME", help="names of data sets (default: all)")
+    command.set_defaults(run=run)
+    return command
 
 
 def _list(wanted: list[str]) -> int:
@@ -86,10 +79,10 @@ def _fetch(wanted: list[str], cache: str | None) -> int:
     print(f"cache: {cache_folder(cache)}; mirrors: {', '.join(map(str, mirror_folders())) or 'none'}")
     groups = {
         name: {file: None for scheme in describe(name).schemes for file in describe(name, scheme).files}
-        for name in wanted
+        for name in wanted or names()
     }
     failed = fetch(groups, cache, lambda line: print(line, flush=True))
-    for lack in (lack for name in wanted if name in fundus.NAMES for lack in lacking(name, root=cache)):
+    for lack in (lack for name in groups if name in fundus.NAMES for lack in lacking(name, root=cache)):
         print(f"{lack.dataset}: not available. {lack.reason.splitlines()[-1]}")
     have = len(groups) - len(failed)
     missing = f"; not available: {', '.join(failed)}" if failed else ""
@@ -97,18 +90,19 @@ def _fetch(wanted: list[str], cache: str | None) -> int:
     return 1 if failed else 0
 
 
-def _corrupt(wanted: Iterable[str], cache: str | None, count: int | None) -> int:
+def _corrupt(wanted: list[str], cache: str | None, images: int | None) -> int:
     from .corruptions import corrupted  # here, since scipy takes a second to load
 
+    wanted = wanted or list(CORRUPTED)
     for name in wanted:
         if name not in CORRUPTED:
             raise UnknownDataset(f"data set '{name}' has no corrupted images; those that have: {', '.join(CORRUPTED)}")
     for name in wanted:
         test = read_subset(name, "test", cache)
-        if count is not None and not 0 < count < len(test.labels):
-            print(f"--images: expected 1 to {len(test.labels) - 1} of the test images, found {count}", file=sys.stderr)
+        if images is not None and not 0 < images < len(test.labels):
+            print(f"--images: expected 1 to {len(test.labels) - 1} of the test images, found {images}", file=sys.stderr)
             return 2
-        rows = None if count is None else some(test.labels, count)
+        rows = None if images is None else some(test.labels, images)
         for severity in SEVERITIES[1:]:
             head, begun = f"{name}, severity {severity} of {SEVERITIES[-1]}", time.monotonic()
 
@@ -116,8 +110,8 @@ def _corrupt(wanted: Iterable[str], cache: str | None, count: int | None) -> int
                 left = (time.monotonic() - begun) / done * (lacking - done)
                 print(f"{head}: {done} of {lacking} corruptions, about {left:.0f} s left", flush=True)
 
-            images, source = corrupted(name, None, severity, test.images, test.labels, cache, rows=rows, say=say)
-            print(f"{head}: {len(images)} images ({source})", flush=True)
+            made, source = corrupted(name, None, severity, test.images, test.labels, cache, rows=rows, say=say)
+            print(f"{head}: {len(made)} images ({source})", flush=True)
     return 0
 
 

@@ -158,7 +158,7 @@ class Checker:
         else:
             parameters = self.argparsed(name, words)
             if name == "datasets":
-                assert set(parameters["names"]) <= set(datasets.names()), words
+                assert set(parameters["wanted"]) <= set(datasets.names()), words
 
     def parsed(self, name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
         """Return the name and the parameters of a command that typer reads; the command does not run."""

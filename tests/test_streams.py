@@ -123,7 +123,7 @@ def test_a_stop_while_the_libraries_load(module: str, tmp_path: Path) -> None:
 def test_a_stop_of_a_command_on_data(command: str, monkeypatch, capsys) -> None:
     from datasets import __main__
 
-    def stop(*_: object) -> int:
+    def stop(**_: object) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(__main__, f"_{command}", stop)
