@@ -50,14 +50,15 @@
     await show(place, drawn);
   };
 
-  // Costs are compared on one processor model only: on the one that most rows have.
+  // Costs are compared on one processor model only: on the one that most rows have; on a method's page, of its own.
   const costs = (details, j, method) => {
     const { dataset, better } = details.columns[j];
     const models = new Map();
     const rows = details.rows.map((row, i) => ({ label: row.label, look: row.look, own: row.method === method, cell: details.cells[i][j], runs: (row.groups[dataset]?.runs ?? []).filter((run) => run.seconds !== null) }))
       .filter((row) => row.cell?.n && row.runs.length);
     for (const row of rows) for (const model of new Set(row.runs.map((run) => run.machine))) models.set(model, (models.get(model) ?? 0) + 1);
-    const model = [...models.keys()].sort((a, b) => models.get(b) - models.get(a))[0];
+    const own = new Set(rows.filter((row) => row.own).flatMap((row) => row.runs.map((run) => run.machine)));
+    const model = [...models.keys()].filter((each) => !own.size || own.has(each)).sort((a, b) => models.get(b) - models.get(a))[0];
     const points = [];
     for (const row of rows) {
       const times = row.runs.filter((run) => run.machine === model).map((run) => run.seconds);

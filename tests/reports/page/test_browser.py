@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
-from tests.reports.page.small import HOSTILE, site
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no chromium and chromedriver here")
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-
-from selenium.webdriver.common.by import By  # noqa: E402  (skipped above where there is none)
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
+from tests.reports.page.browser import Browser, By, Keys
+from tests.reports.page.small import HOSTILE
 
 NAMELESS = """
 const all = document.querySelectorAll("a, button, input, select, summary, [role=group], [role=img], dialog, th");
@@ -34,84 +23,15 @@ for (const [by, value] of [["dataset", "energy"], ["metric", "rmse"]]) {
 }
 """
 
-MARKS = """
+DRAWN = """
 const found = [];
 const walk = (node) => {
-  if (node.tagName === "image") found.push(node.href.baseVal);
+  if (node.tagName === arguments[0]) found.push(node);
   [node.shadowRoot, ...(node.children ?? [])].filter(Boolean).forEach(walk);
 };
 walk(document.querySelector(".costs .plot"));
-return found;
+return found.map((e) => [e.href?.baseVal ?? e.textContent, ...Object.values(e.getBoundingClientRect().toJSON())]);
 """
-TEXTS = """
-const found = [];
-const walk = (node) => {
-  if (node.tagName === "text") found.push(node);
-  [node.shadowRoot, ...(node.children ?? [])].filter(Boolean).forEach(walk);
-};
-walk(document.querySelector(".costs .plot"));
-return found.map((text) => [text.textContent, ...Object.values(text.getBoundingClientRect().toJSON())]);
-"""
-
-
-class Browser:
-    """A driver over the pages of a small site."""
-
-    def __init__(self, folder: Path) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = CHROMIUM
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.folder = folder
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=DRIVER))
-
-    def open(self, page: str, width: int = 1400) -> None:
-        """Open a page anew, at a width."""
-        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.driver.get("about:blank")
-        self.driver.get(f"file://{self.folder}/{page}")
-        self.until("return document.readyState === 'complete'")
-
-    def until(self, script: str, *arguments) -> None:
-        """Wait until a script returns something true."""
-        wait = WebDriverWait(self.driver, 60, poll_frequency=0.05)
-        wait.until(lambda driver: driver.execute_script(script, *arguments), script)
-
-    def all(self, selector: str) -> list:
-        """The elements of a selector that are shown."""
-        return [each for each in self.driver.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
-
-    def run(self, script: str, *arguments) -> object:
-        """Return the value of a script."""
-        return self.driver.execute_script(script, *arguments)
-
-    def faults(self) -> list[str]:
-        """Errors on the console since the last call."""
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
-
-    def requests(self) -> list[str]:
-        """Return the addresses requested since the last call."""
-        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    folder = tmp_path_factory.mktemp("site")
-    site(folder)
-    opened = Browser(folder / "site")
-    yield opened
-    opened.driver.quit()
-
-
-@pytest.fixture
-def table(browser: Browser) -> Browser:
-    """The page of the table, its first sheet made sortable."""
-    browser.open("tables/pequignot2020-5.html")
-    browser.until("return !document.querySelector('.tools').hidden")
-    return browser
 
 
 def names(browser: Browser) -> list[str]:
@@ -201,22 +121,44 @@ def test_rows_columns_and_lines_are_chosen(table: Browser) -> None:
     assert table.run("return window.broken") is None and table.faults() == []
 
 
-def test_quality_is_drawn_against_cost(browser: Browser) -> None:
-    browser.open("methods/ensemble.html")
+def costs(browser: Browser) -> str:
+    """Return the description of the plot of quality against cost, once it is drawn."""
     browser.run("document.querySelector('.costs').scrollIntoView()")
     browser.until("return document.querySelector('.costs .plot').childElementCount > 1")
-    label = browser.run("return document.querySelector('.costs .plot').ariaLabel")
+    return browser.run("return document.querySelector('.costs .plot').ariaLabel")
+
+
+def test_quality_is_drawn_against_cost(browser: Browser) -> None:
+    browser.open("methods/ensemble.html")
+    label = costs(browser)
     assert "Ensemble 2.100 ± 0.058 in 100 seconds" in label
     assert "Better and cheaper is lower left" in browser.all(".costs")[0].text
-    marks = browser.run(MARKS)
+    marks = [mark for mark, *_ in browser.run(DRAWN, "image")]
     assert len(marks) == len(set(marks)) == 3 and all(mark.startswith("data:image/svg+xml") for mark in marks)
-    boxes = {name: (x, y, x + width, y + height) for name, x, y, width, height, *_ in browser.run(TEXTS)}
+    boxes = {name: (x, y, x + width, y + height) for name, x, y, width, height, *_ in browser.run(DRAWN, "text")}
     names = [boxes[name] for name in ("MC Dropout", "Ensemble", HOSTILE)]
     assert all(left > 0 and right < 1400 for left, _, right, _ in names), "none is cut"
     for one, other in combinations(names, 2):
         apart = [one[k + 2] <= other[k] or other[k + 2] <= one[k] for k in (0, 1)]
         assert any(apart), "none lies over another"
     assert browser.faults() == []
+
+
+def test_a_method_is_compared_on_a_processor_of_its_own_runs(browser: Browser) -> None:
+    browser.open("methods/ensemble.html")
+    browser.run("""
+        const read = Page.details;
+        const rows = (details) => details.rows.map((row) => Object.values(row.groups).map((group) => group.runs ?? []));
+        Page.details = (source) => read(source).then((details) => {
+          rows(details).forEach((row, i) => row.forEach((runs) => runs.forEach((run, k) => {
+            run.machine = i === 1 || (i === 0 && k === 1) ? "its own" : "that of most";
+          })));
+          return details;
+        });
+    """)
+    label = costs(browser)
+    assert "Ensemble 2.1" in label and "MC Dropout" in label and HOSTILE not in label
+    assert "Times on its own; 1 row made on other processors left out" in browser.all(".costs")[0].text
 
 
 def test_light_and_dark(browser: Browser) -> None:
@@ -230,49 +172,6 @@ def test_light_and_dark(browser: Browser) -> None:
     assert browser.run(ground) == dark
     browser.all("#theme")[0].click()
     assert browser.run(ground) == before and browser.faults() == []
-
-
-def printed(browser: Browser, script: str) -> object:
-    """Return the value of a script that is run on the page in its print view."""
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    found = browser.run(script)
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    return found
-
-
-def test_a_printed_table_is_not_cut(table: Browser) -> None:
-    frame = "const style = getComputedStyle(document.querySelector('.sheet .tall')); return "
-    assert printed(table, f"{frame}[style.overflowX, style.maxHeight]") == ["visible", "none"]
-
-
-def test_print_has_every_row_of_a_table_of_several_pages(table: Browser) -> None:
-    table.run("""
-        window.part = document.createElement("section");
-        const rows = [...Array(60).keys()].map((n) => `<tr><td>${n}</td></tr>`).join("");
-        const head = "<thead><tr><th>n</th></tr></thead>";
-        part.innerHTML = `<table class="sortable" data-pages="25">${head}<tbody>${rows}</tbody></table>`;
-        document.querySelector("main").append(part);
-        Page.sortable(part).then(() => { window.made = true; });
-    """)
-    table.until("return window.made")
-    count = "return part.querySelectorAll('tbody tr').length"
-    counts = [table.run(count)]
-    for event in ("beforeprint", "afterprint"):
-        table.run("window.dispatchEvent(new Event(arguments[0]))", event)
-        counts.append(table.run(count))
-    assert counts == [25, 60, 25]
-
-
-def test_print_is_dark_on_white_and_splits_no_figure(table: Browser) -> None:
-    table.all("#theme")[0].click()
-    look = """
-        const style = (of) => getComputedStyle(document.querySelector(of));
-        return [style("h1").color, style("body").backgroundColor, style("figure").breakInside, style("tr").breakInside,
-                style("html").printColorAdjust];
-    """
-    shown = printed(table, look)
-    table.all("#theme")[0].click()
-    assert shown == ["rgb(28, 36, 48)", "rgb(255, 255, 255)", "avoid", "avoid", "exact"]
 
 
 def test_the_picture_of_chances_is_small_on_every_screen(browser: Browser) -> None:
