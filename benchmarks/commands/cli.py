@@ -97,7 +97,7 @@ def build(suite: Suite) -> Callable[..., None]:
 
     @app.command("parts")
     def parts_(
-        kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="family, divergence, prior, ...")] = None,
+        kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="family, prior, ..., or a part")] = None,
         name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="of one part")] = None,
     ) -> None:
         """List parts, their hyper-parameters, and which families, divergences and priors fit together."""

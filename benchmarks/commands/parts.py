@@ -26,7 +26,8 @@ from fvi_core.spelling import limits_in_words
 
 
 def text(kind: str | None = None, name: str | None = None) -> str:
-    """Return all parts, those of a kind with their hyper-parameters, or one. Raises UnknownName."""
+    """Return all parts, those of a kind with their hyper-parameters, or one, which its name alone finds too. Raises
+    UnknownName."""
     plugins.load()
     kinds = [*dict.fromkeys([*NAMED, *REGISTRIES]), *NAMELESS]
     if kind is None:
@@ -35,15 +36,17 @@ def text(kind: str | None = None, name: str | None = None) -> str:
             for part in _parts(each):
                 purpose = purposes.get(each, {}).get(part, "")
                 rows.append((each, part, shorten(purpose, 100, placeholder=" ...", break_on_hyphens=False)))
-        return "\n".join([listing(rows), "", *_fitting(None, None)])
+        return "\n\n".join([listing(rows), _fitting(None, None)])
     if kind not in kinds:
-        raise unknown("kind of part", kind, kinds)
+        if name is None and (of := [each for each in kinds if kind in _parts(each)]):
+            return "\n\n".join(text(each, kind) for each in of)
+        raise unknown("part or kind of part", kind, [*kinds, *(part for each in kinds for part in _parts(each))])
     parts = _parts(kind)
     if name is not None and name not in parts:
         raise unknown(kind, name, parts)
     chosen = [name] if name is not None else list(parts)
     blocks = [_block(kind, part, parts[part]) for part in chosen] or [f"there is no {kind} yet"]
-    return "\n\n".join([*blocks, *(["\n".join(_fitting(kind, name))] if kind in FITTING else [])])
+    return "\n\n".join([*blocks, *([_fitting(kind, name)] if kind in FITTING else [])])
 
 
 def _parts(kind: str) -> dict[str, dict[str, Any]]:
@@ -67,21 +70,21 @@ def _block(kind: str, part: str, fields: dict[str, dict[str, Any]]) -> str:
     return "\n".join([*lines, columns(rows) if rows else "  nothing to choose"])
 
 
-def _fitting(kind: str | None, name: str | None) -> list[str]:
-    """Return lines with the families and priors that fit each divergence, limited to those with a given part."""
+def _fitting(kind: str | None, name: str | None) -> str:
+    """Return a list of the families and priors that fit each divergence, limited to those with a given part."""
     chosen = {kind: name} if kind and name else {}
     fitting = [
         names for names in _triples(chosen) if all(names[FITTING.index(each)] == part for each, part in chosen.items())
     ]
-    lines = ["Fit together, with any one of each list (tried on a tiny network, with defaults):"]
+    rows = []
     for divergence in dict.fromkeys(d for _, d, _ in fitting):
         groups: dict[tuple[str, ...], list[str]] = {}
         for family in dict.fromkeys(f for f, d, _ in fitting if d == divergence):
             groups.setdefault(tuple(p for f, d, p in fitting if (f, d) == (family, divergence)), []).append(family)
-        lines += [
-            f"  {divergence}: {', '.join(families)}; priors {', '.join(priors)}" for priors, families in groups.items()
-        ]
-    return lines if fitting else ["Fits nothing with its defaults."]
+        for priors, families in groups.items():
+            rows.append((f"  {divergence}:", f"{', '.join(families)}; priors {', '.join(priors)}"))
+    head = "Fit together, with one of each list (tried on a tiny network, with defaults):"
+    return f"{head}\n{listing(rows)}" if rows else "Fits nothing with its defaults."
 
 
 def about() -> dict[str, dict[str, str]]:

@@ -71,13 +71,20 @@ def test_lists(say):
     assert say("methods", folders=False)[1].splitlines()[1].split() == ["MAP", "none", "one", "point"]
 
 
+def test_a_part_is_found_by_its_name_alone(command):
+    whole = command("parts", "family", "mean_field", folders=False, suite=Suite())
+    assert command("parts", "mean_field", folders=False, suite=Suite()) == whole
+    status, _, said = command("parts", "meanfield", folders=False, suite=Suite())
+    assert status == 2 and "unknown part or kind of part 'meanfield': did you mean 'mean_field'" in said
+
+
 @pytest.mark.parametrize("words", [("tables",), ("methods",), ("parts",)], ids=str)
 @pytest.mark.parametrize("width", [80, 100])
 def test_lists_fit_into_a_terminal(command, monkeypatch, width, words):
     monkeypatch.setenv("COLUMNS", str(width))
-    whole = command(*words, folders=False, suite=Suite())[1].split("Fit together")[0]
+    whole = command(*words, folders=False, suite=Suite())[1]
     monkeypatch.setattr("_pytest.capture.CaptureIO.isatty", lambda _: True)
-    lines = command(*words, folders=False, suite=Suite())[1].split("Fit together")[0].splitlines()
+    lines = command(*words, folders=False, suite=Suite())[1].splitlines()
     assert max(map(len, lines)) <= width < max(map(len, whole.splitlines()))
     assert " ".join(lines).split() == whole.split(), "nothing is cut off"
 
