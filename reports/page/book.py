@@ -109,6 +109,11 @@ class Picture:
         return 1 + max(s.column for s in self.squares), 1 + max(s.row for s in self.squares)
 
 
+def _place(table: Any) -> tuple[int, str, int, str]:
+    published = table.name == f"{table.paper}-{table.number}"
+    return (0, table.paper, len(table.number), table.number) if published else (1 + bool(table.paper), "", 0, "")
+
+
 class Book:
     """Content of the site about a suite's tables, from the records alone."""
 
@@ -130,11 +135,13 @@ class Book:
 
     @cached_property
     def sheets(self) -> dict[str, list[Sheet]]:
-        """For each table, its default protocol and the ones with records; the one that other forms show comes first."""
+        """For each table, its default protocol and the ones with records; the one that other forms show comes first.
+
+        The papers' tables come first, by number, then tables of no paper, then the papers' tables by other settings.
+        """
         found: dict[str, list[Sheet]] = {}
-        for table in with_external_rows(
-            list(map(self.suite.table, self.suite.table_names())), self.suite, self.records.store
-        ):
+        tables = list(map(self.suite.table, self.suite.table_names()))
+        for table in sorted(with_external_rows(tables, self.suite, self.records.store), key=_place):
             always = recorded(table, None, self.records)[0], table.default_protocol
             every = [Sheet(self.result(table, name)) for name in dict.fromkeys((*always, *table.protocols))]
             found[table.name] = [sheet for sheet in every if sheet.protocol in always or sheet.filled]
@@ -142,9 +149,8 @@ class Book:
 
     @cached_property
     def flat(self) -> list[Sheet]:
-        """Return every sheet except smoke runs, published tables first."""
-        every = [sheet for sheets in self.sheets.values() for sheet in sheets if sheet.protocol != MEANINGLESS]
-        return sorted(every, key=lambda sheet: sheet.table.name != f"{sheet.table.paper}-{sheet.table.number}")
+        """Return every sheet except smoke runs."""
+        return [sheet for sheets in self.sheets.values() for sheet in sheets if sheet.protocol != MEANINGLESS]
 
     @cached_property
     def problems(self) -> list[str]:

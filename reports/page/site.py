@@ -199,7 +199,7 @@ class _Writer:
             self._page(page, "method.html", method=method, methods=self.methods)
             ticker(next(pages))
         figures = list(self._figures(drawn, lambda: ticker(next(pages))))
-        self._page("figures/index.html", "figures.html", figures=figures)
+        self._page("figures/index.html", "figures.html", groups=_by_paper(figures))
         self._page("compare/index.html", "compare.html", rule=RULE)
         self._data("data/compare.js", comparisons(self.book, self.methods, table_page))
         self._data("data/search.js", entries(self.book, self.methods, self.findings, figures, table_page))
@@ -274,6 +274,14 @@ class _Writer:
         runs = sheet.result.runs[row, dataset]
         ended = max((run.record.finished for run in runs.recorded), default="")
         return New(ended, sheet, row.label, dataset, (i, places[0]), len(runs.recorded), runs.expected)
+
+
+def _by_paper(figures: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return figures by paper and number, those of no paper last."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for figure in sorted(figures, key=lambda each: (not each["paper"], each["paper"], int(each["number"] or 0))):
+        found.setdefault(figure["paper"], []).append(figure)
+    return found
 
 
 def _numbers_of(path: Path) -> bytes:

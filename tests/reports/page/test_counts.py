@@ -10,9 +10,9 @@ from benchmarks.records.store import Store
 from benchmarks.suite import Suite as RealSuite
 from reports.coverage import coverage, totals
 from reports.page.book import STATUSES, Book
-from reports.page.site import write
+from reports.page.site import _by_paper, write
 from reports.records import Records
-from tests.reports.fakes import on_own_files
+from tests.reports.fakes import fake_table, on_own_files
 from tests.reports.page.reading import details
 from tests.reports.page.small import Suite, records, table
 
@@ -44,3 +44,20 @@ def test_status_coverage_and_the_site_count_alike(tmp_path: Path) -> None:
     groups = [row["groups"] for row in details(tmp_path / "site/data/pequignot2020-5-paper.js")["rows"]]
     shown = {name: sum(len(group.get(name, {}).get("runs", [])) for group in groups) for name in table().datasets}
     assert done == shown["concrete"] + shown["energy"] == 18 and shown["boston"] == 8
+
+
+def test_the_papers_own_tables_come_first(tmp_path: Path) -> None:
+    names = ("toys", "cinquin2024-2-readings", "rudner2021-1", "cinquin2024-10", "cinquin2024-2")
+    tables = [
+        fake_table(name, (), (), paper=paper if number else "", number=number.partition("-")[0])
+        for name in names
+        for paper, _, number in [name.partition("-")]
+    ]
+    order = list(Book(Suite(*tables), Records(tmp_path)).sheets)
+    assert order == ["cinquin2024-2", "cinquin2024-10", "rudner2021-1", "toys", "cinquin2024-2-readings"]
+
+
+def test_figures_stand_under_their_paper_by_number() -> None:
+    figures = [{"paper": paper, "number": number} for paper, number in (("", ""), ("b", "1"), ("a", "10"), ("a", "2"))]
+    groups = {paper: [each["number"] for each in those] for paper, those in _by_paper(figures).items()}
+    assert list(groups.items()) == [("a", ["2", "10"]), ("b", ["1"]), ("", [""])]
