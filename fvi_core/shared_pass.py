@@ -53,12 +53,19 @@ class SharedPass:
         known = self._known(points)
         return self.functions(points) if known is None else self.values[:, :, known]
 
-    def features(self, points: Tensor) -> Tensor:
-        """Inputs of the last layer in the first function, ``[R, N, F]``."""
-        if self.phi is None:
+    @property
+    def features(self) -> Callable[[Tensor], Tensor] | None:
+        """Function of points that returns the inputs of the last layer in the first function, ``[R, N, F]``; None where
+        the functions have none."""
+        if self.layered:
+            return self._features
+        if self.shares_statistics:
             raise NotSupported("a last layer is linearised in networks of drawn parameters, which these are not")
-        known = self._known(points)
-        return cast(DrawnNetworks, self.functions).features(points) if known is None else self.phi[:, 0, known]
+        return getattr(self.functions, "features", None)  # of the functions, which were evaluated as a whole
+
+    def _features(self, points: Tensor) -> Tensor:
+        known, phi = self._known(points), cast(Tensor, self.phi)
+        return cast(DrawnNetworks, self.functions).features(points) if known is None else phi[:, 0, known]
 
     def _known(self, points: Tensor) -> slice | None:
         if points is self.x:

@@ -5,7 +5,7 @@ distance of processes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -15,7 +15,6 @@ from fvi_core.families.base import DrawnNetworks, NotSupported
 from fvi_core.gaussian import gaussian_kl_diagonal, gaussian_kl_full, regularised_gaussian_kl
 from fvi_core.linearisation import full_network_moments, head_moments
 from fvi_core.registry import DIVERGENCES, checked, later
-from fvi_core.shared_pass import SharedPass
 from fvi_core.triangular import log_determinant
 
 TINY = 1e-10
@@ -81,12 +80,11 @@ class LinearisedKL(Divergence):
                 f"divergence {self.name!r}: jacobian 'last_layer' needs a Gaussian last layer, and that of family "
                 f"{step.family.name!r} is a point; use layers 'all', 'weighted' or 'last'"
             )
-        draw: Any = step.functions  # a drawn network has features
-        if isinstance(draw, SharedPass) and not (draw.layered or draw.shares_statistics):
-            draw = draw.functions  # which the common pass evaluated as a whole
-        if not hasattr(draw, "features"):
-            draw = DrawnNetworks(step.network, step.family.weights(step.network, step.parameters, 1, step.streams))
-        return head_moments(draw.features(x), mean, log_var, self.compared)
+        features = getattr(step.functions, "features", None)
+        if features is None:
+            drawn = step.family.weights(step.network, step.parameters, 1, step.streams)
+            features = DrawnNetworks(step.network, drawn).features
+        return head_moments(features(x), mean, log_var, self.compared)
 
     def kl(self, mean_q: Tensor, cov_q: Tensor, mean_p: Tensor, cov_p: Tensor) -> Tensor:
         """KL of each output, ``[R, Q]``, from means ``[R, Q, K]`` in the precision of training and covariances
