@@ -30,6 +30,7 @@ class Likelihood:
     name: ClassVar[str]
     has_closed_form: ClassVar[bool] = False  # expected_log_prob_gaussian exists
     by_draws: ClassVar[bool] = True  # data_term has a gradient in f
+    independent_outputs: ClassVar[bool] = False  # closed forms are wrong for outputs that depend on each other
 
     @property
     def learned(self) -> bool:
@@ -75,7 +76,8 @@ class Likelihood:
         )
 
     def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
-        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var), ``[R, N]``, if ``has_closed_form``."""
+        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var) of independent outputs, ``[R, N]``, if
+        ``has_closed_form``."""
         raise NotImplementedError(
             f"likelihood {self.name!r} has no closed-form power expectation under a Gaussian; average over function "
             "samples"
@@ -316,6 +318,7 @@ class RobustMax(Likelihood):
 
     has_closed_form = True
     by_draws = False
+    independent_outputs = True
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
         return self.values(f).gather(-1, y[:, None, :, None].expand(*f.shape[:-1], 1))[..., 0]

@@ -35,7 +35,8 @@ class Weight:
     points (the retinopathy code of rudner2022); "none": ``factor`` alone (the two moons of dirichlet2022, App. F). A
     ``factor`` other than 1 tempers the posterior. ``alpha`` above 0: the likelihood counts by ``log E_q[p(y | f)^alpha]
     / alpha`` of every point in place of its limit ``E_q[log p(y | f)]`` (Hernandez-Lobato et al. 2016, Ma et al. 2019);
-    over S draws an estimate from below, whose bias falls with S; one draw gives the limit.
+    over S draws an estimate from below, whose bias falls with S; one draw gives the limit. In closed form a vector
+    target's numbers count as points, as if outputs were independent.
     ``rise``: share of the gradient steps over which the factor rises linearly from 0 (Bowman et al. 2016).
     """
 
@@ -82,6 +83,12 @@ class Model:
             raise NotSupported(
                 f"weight: alpha {self.weight.alpha} is for the mean log-likelihood of points, found likelihood "
                 f"{self.likelihood.name!r} with class_weights or an error of its own"
+            )
+        member = self.family.independent()[0]
+        if self.likelihood.independent_outputs and not member.independent_outputs:
+            raise NotSupported(
+                f"likelihood {self.likelihood.name!r} is for independent outputs, and those of family {member.name!r} "
+                "share random weights: use likelihood 'categorical', or family 'sparse_gp' or 'gwi'"
             )
         if self.divergence is None:
             self._refuse_context("the method has no divergence")

@@ -19,7 +19,10 @@ from fvi_core.products import product
 from fvi_core.random import Streams
 
 Functions = Callable[[Tensor], Tensor]
-"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``; every call uses one draw."""
+"""S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``; every call uses one draw.
+
+Functions with a last layer have ``features``, its inputs ``[R, N, F]`` in the first function; others have none, or None.
+"""
 DRAWS = 100
 """Functions drawn to estimate a mean function in a fit; evaluations set their own number."""
 
@@ -50,6 +53,7 @@ class Family:
     name: ClassVar[str]
     pointwise: ClassVar[bool] = True  # values at some inputs need no values at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
+    independent_outputs: ClassVar[bool] = True  # of a family with marginals: the outputs at an input are independent
     members: ClassVar[int] = 1  # networks whose functions a prediction needs all of
     reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
     networks: ClassVar[int] = 1  # whose parameters are trained as one family's

@@ -34,6 +34,7 @@ class ImplicitProcess(Family):
     """
 
     closed_form = True
+    independent_outputs = False
 
     draws: int = checked(20, least=2)
     std_init: float = checked(0.1, above=0)

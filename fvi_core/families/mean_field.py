@@ -147,6 +147,7 @@ class LinearisedMeanField(MeanField):
 
     closed_form = True
     draws_networks = False
+    independent_outputs = False
 
     def init(self, network: Network, streams: Streams) -> Parameters:
         if network.buffers:

@@ -178,3 +178,17 @@ def test_wrong_options_are_named():
         small.model({**VIP, "family": {"name": "implicit_process", "draws": 1}})
     with pytest.raises(ValueError, match="alpha must be 0 or more, found -1"):
         small.model({**VIP, "weight": {"alpha": -1}})
+
+
+@pytest.mark.parametrize("family", [VIP["family"], {"name": "linearised_mean_field", "log_var_init": [-1.0, 0.0]}])
+def test_a_likelihood_of_independent_outputs_is_refused(family):
+    parts = {**VIP, "family": family}
+    model = small.model(parts, 3)
+    parameters, x = model.family.init(model.network, small.streams(R)), small.inputs(R, 1)
+    f = model.family.functions(model.network, parameters, 20_000, small.streams(R))(x)[:, :, 0]
+    correlations = torch.stack([own.T.corrcoef() for own in f])
+    assert correlations.triu(1).abs().amax() > 0.1  # the outputs at an input depend on each other
+    with pytest.raises(TypeError, match="'robust_max' is for independent outputs, and those of family .* share random"):
+        small.model({**parts, "likelihood": {"name": "robust_max"}}, 3)
+    with pytest.raises(TypeError, match="'robust_max' is for independent outputs"):
+        small.model({**parts, "family": {"name": "ensemble", "base": family}, "likelihood": {"name": "robust_max"}}, 3)
