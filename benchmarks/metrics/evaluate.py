@@ -92,12 +92,13 @@ def evaluate(
 
 
 def _summary(predictions: ClassificationPredictions) -> classification.Summary:
-    """Return the summary; scores of predictions brought from elsewhere (float64) are rounded, so that points tie whose
-    probabilities are the same shares of counts in another order of the classes, as a forest's often are."""
+    """Return the summary; probabilities and scores of predictions brought from elsewhere (float64) are rounded, so that
+    points tie whose probabilities are the same shares of counts in another order of the classes, as a forest's are."""
     summary = classification.summarise(predictions.logits)
     if predictions.logits.dtype != np.float64:
         return summary
-    return replace(summary, scores={name: to_rank(score) for name, score in summary.scores.items()})
+    scores = {name: to_rank(score) for name, score in summary.scores.items()}
+    return replace(summary, p=to_rank(summary.p), scores=scores)
 
 
 def _classification(

@@ -11,15 +11,18 @@ import numpy as np
 from .probabilities import check_labels
 from .selective import tied_means
 
+_ROUNDING = 1e-12  # of a probability that was a logarithm, or a mean over samples
+
 
 def equal_width(confidence: np.ndarray, bins: int) -> np.ndarray:
-    """Bin of each confidence: bin b is (b / bins, (b + 1) / bins]; 0 goes to the first, 1 to the last.
+    """Bin of each confidence: bin b is (b / bins, (b + 1) / bins]; 0 goes to the first, 1 to the last. A confidence that
+    rounding moved beyond the end of a bin stays in that bin.
 
     >>> equal_width(np.array([0.0, 0.5, 0.51, 1.0]), bins=2)
     array([0, 0, 1, 1])
     """
     edges = np.linspace(0, 1, bins + 1)
-    return np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    return np.clip(np.searchsorted(edges + _ROUNDING, confidence, side="left") - 1, 0, bins - 1)
 
 
 def equal_mass(confidence: np.ndarray, bins: int) -> np.ndarray:

@@ -317,3 +317,22 @@ def test_the_order_of_the_classes_orders_no_points():
         for name in ("ood_auroc", "ood_accuracy"):
             assert found[f"ood=other;score={score}", name] == 0.5
     assert found["", "aurc"] == pytest.approx(1 - found["", "accuracy"])
+
+
+def test_shares_of_counts_are_in_the_bin_that_ends_there_whatever_the_order_of_the_classes():
+    """Logarithms round a share of 0.6 to either side of the bin's end; votes of ten trees have such shares."""
+    draw = np.random.default_rng(0)
+    votes = np.stack([draw.multinomial(10, draw.dirichlet(np.full(3, 0.7))) for _ in range(500)])
+    labels, most = draw.integers(0, 3, 500), votes.max(-1)
+    with np.errstate(divide="ignore"):
+        own = ClassificationPredictions(np.log(votes / 10)[None], labels, exact=True)
+    rows, drawn = evaluate("classification", "d", [SetInfo("test", "id")], {"test": own})
+    found = {row["metric"]: row["value"] for row in rows}
+    right = votes.argmax(-1) == labels
+    for name, bins in (("ece", 15), ("ece_10", 10)):
+        index = -(-most * bins // 10) - 1  # share k / 10 lies in (b / bins, (b + 1) / bins]
+        expected = sum(abs((right - most / 10)[index == b].sum()) for b in range(bins)) / 500
+        assert found[name] == pytest.approx(expected, abs=1e-9)
+    assert drawn["test/reliability"]["count"] == np.bincount(-(-most * 15 // 10) - 1, minlength=15).tolist()
+    assert found["ace_15"] == pytest.approx(calibration.ace(most / 10, right), abs=1e-9)
+    assert found["classwise_ace"] == pytest.approx(calibration.classwise_ace(votes / 10, labels), abs=1e-9)
