@@ -175,8 +175,8 @@ class Posterior:
         """Return metrics at inputs and targets, given directly or by a DataLoader.
 
         Accuracy, negative log-likelihood in nats, Brier score and expected calibration error (15 bins) of a classifier;
-        root mean square error and negative log-likelihood of a regression, in the units of the targets. Each number of a
-        vector target counts as a point: its own likelihood, averaged over points and numbers.
+        root mean square error and negative log-likelihood of a regression, in the units of the targets. Each number of
+        a vector target counts as a point: its own likelihood, averaged over points and numbers.
 
         >>> sorted(posterior.score(x, y))
         ['accuracy', 'brier', 'ece', 'nll']

@@ -21,7 +21,7 @@ from fvi_core.random import Streams
 Functions = Callable[[Tensor], Tensor]
 """S random functions of each replica: inputs ``[R, N, ...]`` to values ``[R, S, N, Q]``; every call uses one draw.
 
-Functions with a last layer have ``features``, its inputs ``[R, N, F]`` in the first function; others have none, or None.
+Functions with a last layer have ``features``, its inputs ``[R, N, F]`` in the first function; others none, or None.
 """
 DRAWS = 100
 """Functions drawn to estimate a mean function in a fit; evaluations set their own number."""

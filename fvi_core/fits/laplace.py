@@ -290,7 +290,8 @@ def _log_predictive(
     x: Tensor,
     y: Tensor,
 ) -> Tensor:
-    """Return log p(y | x) ``[R, N]``: in closed form for Gaussian noise and moments of f, else from drawn functions."""
+    """Return log p(y | x) ``[R, N]``: in closed form for Gaussian noise and moments of f, number by number of a vector
+    target; else from drawn functions."""
     std = likelihood.noise_std(params)
     if moments is None or std is None:
         log = likelihood.log_prob(params, functions(x), y)

@@ -15,8 +15,8 @@ _ROUNDING = 1e-12  # of a probability that was a logarithm, or a mean over sampl
 
 
 def equal_width(confidence: np.ndarray, bins: int) -> np.ndarray:
-    """Bin of each confidence: bin b is (b / bins, (b + 1) / bins]; 0 goes to the first, 1 to the last. A confidence that
-    rounding moved beyond the end of a bin stays in that bin.
+    """Bin of each confidence: bin b is (b / bins, (b + 1) / bins]; 0 goes to the first, 1 to the last. Confidences
+    that rounding moved beyond the end of a bin stay in that bin.
 
     >>> equal_width(np.array([0.0, 0.5, 0.51, 1.0]), bins=2)
     array([0, 0, 1, 1])
