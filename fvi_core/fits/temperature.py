@@ -26,7 +26,8 @@ class Temperature(Fit):
     the training subset where there is none, under the mean of the class probabilities of ``samples`` functions.
 
     T lies between 1 / ``most`` and ``most``. ``held_out``: require a validation subset. Raises FitFailed for a
-    regression, for a data set without the required subset, and for a likelihood that is NaN.
+    regression, for likelihood "robust_max", for a data set without the required subset, and for a likelihood that is
+    NaN.
     """
 
     samples: int = checked(20, least=1)
@@ -41,6 +42,9 @@ class Temperature(Fit):
     def __call__(self, parameters: Parameters, fitting: FitData) -> Parameters:
         if not fitting.classification:
             raise FitFailed("fit 'temperature': it divides the logits of classes, found a regression; take it out")
+        if not fitting.likelihood.by_draws:
+            name = fitting.likelihood.name
+            raise FitFailed(f"fit 'temperature': likelihood {name!r} does not change with it; take it out")
         held = fitting.validation is not None
         if self.held_out and not held:
             raise FitFailed(without_validation("fit 'temperature'"))

@@ -190,6 +190,10 @@ def test_a_temperature_is_for_classes():
         model.after_training(trained(model, data), data, small.streams(1))
     with pytest.raises(ValueError, match="fit 'temperature': samples: expected 1 or more, found 0"):
         FITS.build({"name": "temperature", "samples": 0})
+    parts = {"family": {"name": "gwi", "points": 4, "fit_steps": 1}, "likelihood": {"name": "robust_max"}}
+    largest, data = small.model({**parts, "fit": {"name": "temperature"}}, 3), small.training_data(1, N, 3)
+    with pytest.raises(FitFailed, match="'temperature': likelihood 'robust_max' does not change with it"):
+        largest.after_training(trained(largest, data), data, small.streams(1))
 
 
 def test_a_fit_of_the_noise_leaves_the_family_alone():
