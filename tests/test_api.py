@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import fvi_core
+from reports.page import site
 from tests.plugins import forgotten
 from tools import api
 
@@ -82,7 +83,9 @@ def test_help_writes_nothing() -> None:
 
 def test_the_page_has_every_name_and_asks_no_network_for_anything(tmp_path: Path) -> None:
     pytest.importorskip("pdoc")
-    text = "".join(each.read_text() for each in [api.write(tmp_path), *sorted(tmp_path.rglob("*.html"))])
+    first = api.write(tmp_path)
+    assert (api.OUT / first.relative_to(tmp_path)).parts[-3:] == ("page", *site.API.split("/")), "the site links to it"
+    text = "".join(each.read_text() for each in [first, *sorted(tmp_path.rglob("*.html"))])
     for name in NAMES:
         assert f'id="{name.rpartition(".")[2]}"' in text or f'id="{".".join(name.split(".")[-2:])}"' in text, name
     assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=.?https?:", text)

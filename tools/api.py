@@ -19,7 +19,7 @@ def write(out: Path = OUT) -> Path:
         getattr(fvi_core, name)  # pdoc sees only what is loaded
     pdoc.render.configure(docformat="google", show_source=False, footer_text=f"fvi-core {fvi_core.__version__}")
     pdoc.pdoc("fvi_core", output_directory=out)
-    return out / "fvi_core.html"
+    return out / "index.html"  # leads to the page of fvi_core; the site links to it
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
