@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from fvi_core.stack import Stack
 
 T = TypeVar("T")
+Kind = Literal["step", "wait", "warning", "loss"]
 FIRST, LIVE = 10.0, 0.5
 """Seconds until the first plain line (the interval doubles after each); seconds between live ones."""
 
@@ -28,9 +29,32 @@ _part: ContextVar[tuple[float, float, float] | None] = ContextVar("part", defaul
 
 
 class Message(str):
-    """Progress message; ``left``: seconds of the work left, where it says them."""
+    """Progress message. kind: the present step, a wait for another process in place of work, a warning, or the loss of
+    earlier work; left: seconds of the work left, where it says them; about: key of the only training or run that a
+    warning concerns."""
 
-    left: float | None = None
+    kind: Kind
+    left: float | None
+    about: str
+
+    def __new__(cls, text: str, kind: Kind = "step", left: float | None = None, about: str = "") -> Self:
+        made = super().__new__(cls, text)
+        made.kind, made.left, made.about = kind, left, about
+        return made
+
+    @classmethod
+    def of(cls, text: str) -> Message:
+        """Return a text as a message: plain text is a step."""
+        return text if isinstance(text, Message) else cls(text)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it matters after the next message."""
+        return self.kind in ("warning", "loss")
+
+    def within(self, what: str) -> Message:
+        """Return the message with the name of the part of the work that it belongs to."""
+        return Message(f"{what}: {self}", self.kind, self.left, self.about)
 
 
 class Parts:
@@ -58,6 +82,12 @@ def tell(text: str) -> None:
         listener(text)
 
 
+def warn(text: str, kind: Kind = "warning", about: str = "") -> None:
+    """Print a message that matters after the next one, for a log, and send it to the listener, if there is one."""
+    print(text)
+    tell(Message(text, kind, about=about))
+
+
 def due(place: int, n: int) -> bool:
     """Whether a message is due at the step of this number, from 0: at every one of n steps, of many at a hundred."""
     return place % -(-n // 100) == 0
@@ -72,9 +102,8 @@ def counted(what: str, items: Iterable[T], costs: Sequence[float]) -> Iterator[T
         share = low + (high - low) * done / whole
         left = (time.monotonic() - start) * (1 / share - 1) if share else 0.0
         if due(place, n):
-            message = Message(f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}")
-            message.left = left if share else None
-            tell(message)
+            text = f"{what} {place + 1} of {n}{f', about {duration(left)} left' if left >= 1 else ''}"
+            tell(Message(text, left=left if share else None))
         yield item
         done += cost
 

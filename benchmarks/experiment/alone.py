@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.state.checkpoints import stop_requested
 from benchmarks.state.claims import Claims
+from fvi_core.telling import Message
 
-WAITING = "waiting for a training"
 WAIT = 1.0  # seconds between checks on another process's claim
 
 
@@ -27,7 +27,7 @@ def alone(state: Path, trainings: Iterable[str], say: Callable[[str], None]) -> 
             yield True
             return
     while holder := claims.holder(busy):
-        say(f"{WAITING} by {holder}")
+        say(Message(f"waiting for a training by {holder}", "wait"))
         if stop_requested():
             raise KeyboardInterrupt
         time.sleep(WAIT)

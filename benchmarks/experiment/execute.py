@@ -34,7 +34,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.registry import FITS
 from fvi_core.settings import ChangedInPlace, restored, unchanged
 from fvi_core.stack import DTYPES
-from fvi_core.telling import Parts, listening, tell
+from fvi_core.telling import Message, Parts, listening, tell, warn
 
 ENTRIES = {"posterior": posterior_rows, "evidence": evidence_rows, "bound": bound_rows, "reference": reference_rows}
 """Functions that compute further metric rows, by their entry in an evaluation's configuration."""
@@ -179,7 +179,8 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
     except OSError as error:
         if trained.stored:  # the same command makes them from the parameters
             raise
-        print(f"{error.filename}: {error.strerror}; nor are the parameters stored: metrics added later need training")
+        text = f"{error.strerror}; nor are the parameters stored: metrics added later need training"
+        warn(f"{state / kept.PREDICTIONS}: {text}", about=run_key(config))
     metrics, curves = measured(split, predicted, model.likelihood.scores)
     try:
         for entry, rows_of in ENTRIES.items():
@@ -204,7 +205,7 @@ def _other(training: TrainingConfig, fitted: FittedRun, state: Path) -> FittedRu
     validate_config(run)
     name = f"{run['method']}, seed {run['seed']}, with which the run is compared"
     runs = {training_key(run): [run]}
-    (outcome,) = _outcomes(runs, state, lambda _, text: tell(f"{name}: {text}")).values()
+    (outcome,) = _outcomes(runs, state, lambda _, text: tell(Message.of(text).within(name))).values()
     stored = parameters.load(state, training_key(run))
     if outcome.status != "done" or stored is None:
         reason = outcome.reason or "its parameters could not be written"

@@ -17,6 +17,7 @@ from benchmarks.shapes import Provenance, RunConfig
 from benchmarks.state.kept import DAMAGE, parameters_path, use
 from fvi_core.networks import Parameters
 from fvi_core.printing import message
+from fvi_core.telling import warn
 
 FORMAT = 2  # 1: before fits after training
 
@@ -52,10 +53,8 @@ def save(state: Path | str, config: RunConfig, kept: Kept) -> bool:
         with files.replacing(path) as file:
             file.write(buffer.getbuffer())
     except OSError as error:
-        print(
-            f"{path}: the parameters cannot be written ({error.strerror or error}); another evaluation will need "
-            "training"
-        )
+        text = f"parameters cannot be written ({error.strerror or error}); another evaluation will need training"
+        warn(f"{path.parent}: {text}", about=path.stem)
         return False
     return True
 

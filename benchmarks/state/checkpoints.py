@@ -26,13 +26,12 @@ from benchmarks.records.config import run_key, training_key
 from benchmarks.shapes import RunConfig
 from benchmarks.state.claims import Claims, Overtaken
 from fvi_core.printing import message
-from fvi_core.telling import tell
+from fvi_core.telling import warn
 
 if TYPE_CHECKING:
     from fvi_core.stack import SavedState
 
 FORMAT = 1
-REFUSED = "is not used"  # in messages that a display shows for good, since the hours before are lost
 SUFFIX = ".ckpt"
 VARIABLE = "FVI_CHECKPOINT_SECONDS"
 INTERVAL = 60.0  # seconds of training between checkpoints
@@ -117,9 +116,7 @@ class Checkpoints:
             checkpoint = self._load(name, fingerprints, conditions)
         except Exception as error:  # training from the beginning is right whatever the damage
             reason = message(error) or type(error).__name__
-            refused = f"a checkpoint in {self.folder} {REFUSED}: {reason}; training starts from the beginning"
-            print(refused)
-            tell(refused)
+            warn(f"a checkpoint in {self.folder} is not used: {reason}; training starts from the beginning", "loss")
             return None
         print(f"going on from the checkpoint at epoch {checkpoint.epoch} of {checkpoint.epochs}")
         return checkpoint
@@ -266,7 +263,7 @@ class CheckpointCallback:
             self.checkpoints.save(about, self.keys, trainer.state())
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
-            print(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training continues without")
+            warn(f"no checkpoint could be written in {self.checkpoints.folder} ({reason}); training continues without")
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ from benchmarks.records.config import kind_key
 from benchmarks.sweep.estimate import Estimate, end_after
 from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.similar import stops_early
+from fvi_core.telling import Message
 
 SEEN = 1.0  # seconds of work before any extrapolation
 APART = 3.0  # factor by which estimates of one kind are off at most, for nine of ten kinds (docs/cluster.md)
+NOTHING = Message("")
 BEGUN = 0.01  # fraction of a group's work below which its progress is not extrapolated
 
 
@@ -27,7 +29,7 @@ class Running:
     at: float
     fraction: float = 0.0
     step: float = 0.0
-    text: str = ""
+    message: Message = NOTHING
     told: float = 0.0
 
 
@@ -52,7 +54,7 @@ class Forecast:
         self.spent: defaultdict[str, float] = defaultdict(float)
         self.expected: defaultdict[str, float] = defaultdict(float)
 
-    def report(self, group: RunGroup, fraction: float, now: float, text: str = "") -> None:
+    def report(self, group: RunGroup, fraction: float, now: float, message: Message = NOTHING) -> None:
         """Report progress of a run group. At its start, earlier groups that are not in training here count as made
         elsewhere."""
         if group.keys not in self.running:
@@ -65,8 +67,8 @@ class Forecast:
         if fraction != running.fraction:
             running.step = fraction - running.fraction if running.fraction else 0.0
             running.fraction, running.at = fraction, now
-        if text != running.text:  # reports are repeated in a long silence
-            running.text, running.told = text, now
+        if message != running.message:  # reports are repeated in a long silence
+            running.message, running.told = message, now
 
     def lost(self, group: RunGroup) -> None:
         """Report that the checkpoint of a run group is not used: what it had saved is trained again."""
@@ -133,7 +135,7 @@ class Forecast:
             if keys not in self.over:
                 kind, here, done = _kind(group), self.running.get(keys), self._done_by(keys, now)
                 cost = self._cost(keys) * (spent[kind] / expected[kind] if expected[kind] else pace)
-                if here and here.fraction == 1 and (left := getattr(here.text, "left", None)) is not None:
+                if here and here.fraction == 1 and (left := here.message.left) is not None:
                     cost = max(0.0, left - (now - here.told))  # training is over
                 elif done:
                     cost *= 1 - done

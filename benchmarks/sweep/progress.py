@@ -7,11 +7,9 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.experiment.alone import WAITING
-from benchmarks.state.checkpoints import REFUSED
 from benchmarks.sweep.forecast import Forecast
 from benchmarks.sweep.plan import Plan, RunGroup, RunOutcome, counts_text
-from fvi_core.telling import duration, plural, redraws
+from fvi_core.telling import Message, duration, plural, redraws
 
 LINE_EVERY = 10.0  # seconds between plain lines
 REDRAW = 0.1  # seconds between drawings of live bars
@@ -82,10 +80,12 @@ class Plain(Display):
         self.say(f"{plural(len(plan.runs), 'run')}: {counts_text(plan.counts)}; {todo}")
 
     def report(self, group: RunGroup, fraction: float, text: str) -> None:
-        self.forecast.report(group, fraction, time.monotonic(), text)
-        if REFUSED in text and (remark := f"{group.title}: {text}") not in self.reasons:
+        message = Message.of(text)
+        self.forecast.report(group, fraction, time.monotonic(), message)
+        if message.lasting and (remark := f"{group.title}: {text}") not in self.reasons:
             self.reasons.add(remark)  # reports are repeated in a long silence
-            self.forecast.lost(group)
+            if message.kind == "loss":
+                self.forecast.lost(group)
             self.say(remark)
         self._show()
 
@@ -127,8 +127,8 @@ class Plain(Display):
     def _draw(self) -> None:
         working = []
         for each in self.forecast.running.values():
-            trains = 0 < each.fraction < 1 and WAITING not in each.text
-            text = "" if trains else each.text  # during training the percentage says enough
+            trains = 0 < each.fraction < 1 and each.message.kind != "wait"
+            text = "" if trains else each.message  # during training the percentage says enough
             working.append(f"{each.group.title} {each.fraction:.0%} {text}".rstrip())
         failed = f", {len(self.failed)} failed" if self.failed else ""
         over = len(self.known) >= self.total
@@ -177,7 +177,7 @@ class Live(Plain):
         bars = Table.grid(padding=(0, 1))
         whole = f"{len(self.known)}/{self.total}, {len(self.failed)} failed, {self.left()}"
         rows = [("all runs", self.forecast.fraction, whole)]
-        rows += [(each.group.title, each.fraction, each.text) for each in self.forecast.running.values()]
+        rows += [(each.group.title, each.fraction, each.message) for each in self.forecast.running.values()]
         for title, fraction, text in rows:
             bars.add_row(Text(title), ProgressBar(1.0, fraction, width=30), f"{fraction:>4.0%}", Text(text))
         return bars

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchmarkError, UsageError
-from benchmarks.state.checkpoints import REFUSED, request_stop
+from benchmarks.state.checkpoints import request_stop
 from benchmarks.sweep.plan import Outcomes, Report, RunGroup
 from benchmarks.sweep.stopping import interrupt
 from benchmarks.sweep.threads import environment, threads
 from benchmarks.sweep.work import settle, work
+from fvi_core.telling import Message
 
 GRACE = 10.0  # seconds that a stopped worker has to release its claims
 SAVE = signal.SIGUSR2  # signal that clusters send before a time limit: save a checkpoint, then end
@@ -163,7 +164,7 @@ def live(pipe: Connection, todo: list[RunGroup]) -> None:
 
     def report(group: RunGroup, fraction: float, text: str = "") -> None:
         nonlocal last
-        if not fraction or REFUSED in text or time.monotonic() - last >= REPORT_EVERY:
+        if not fraction or Message.of(text).lasting or time.monotonic() - last >= REPORT_EVERY:
             last = time.monotonic() if fraction else 0.0
             tell(group, fraction, text)
 

@@ -58,6 +58,14 @@ def test_a_message_holds_the_seconds_left_also_in_another_process(monkeypatch):
     assert (first.left, second.left) == (None, 30.0) and second == "layer 2 of 2, about 30 s left"
 
 
+def test_a_message_keeps_its_kind_within_a_larger_work_and_in_another_process():
+    lost = telling.Message("a checkpoint is not used", "loss", about="c0ffee")
+    inner = pickle.loads(pickle.dumps(lost.within("MAP")))
+    assert (inner, inner.kind, inner.about) == ("MAP: a checkpoint is not used", "loss", "c0ffee") and inner.lasting
+    step = telling.Message.of("epoch 1/2")
+    assert (step.kind, step.left) == ("step", None) and not step.lasting and telling.Message.of(lost) is lost
+
+
 def test_many_items_have_a_hundred_messages_at_most():
     found = heard(range(250), [1.0] * 250)
     assert len(found) == 84 and found[-1].startswith("layer 250 of 250")

@@ -43,6 +43,7 @@ def test_a_process_waits_for_another_and_holds_nothing_meanwhile(tmp_path, other
     with alone(tmp_path, ["a", "b"], say) as mine:
         assert not mine
     assert said[0] == f"waiting for a training by process {other.pid} on {Holder.me().host}" and seen[0] is None
+    assert {message.kind for message in said} == {"wait"}
 
 
 def test_a_stop_ends_the_wait(tmp_path, other, monkeypatch):

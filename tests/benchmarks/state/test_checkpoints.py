@@ -17,11 +17,11 @@ from benchmarks.errors import UsageError
 from benchmarks.records.config import run_key, training_key
 from benchmarks.records.store import Store, StoreError
 from benchmarks.state import checkpoints
-from benchmarks.state.checkpoints import REFUSED, CheckpointCallback, Checkpoints, code_digest, interval, progress
+from benchmarks.state.checkpoints import CheckpointCallback, Checkpoints, code_digest, interval, progress
 from benchmarks.state.claims import Claims, Holder, Overtaken
 from benchmarks.sweep.plan import RunGroup
 from benchmarks.sweep.work import perform
-from fvi_core.telling import listening
+from fvi_core.telling import Message, listening
 from fvi_core.training import Trainer, Training
 from tests.benchmarks import fakes
 from tests.benchmarks.state.holders import put
@@ -114,11 +114,12 @@ DAMAGES = {
 def test_a_checkpoint_that_might_give_other_numbers_is_ignored_with_one_line(kept, damage, capsys):
     change, reason = DAMAGES[damage]
     change(file(kept))
-    told: list[str] = []
+    told: list[Message] = []
     with listening(told.append):
         assert kept.find(DATA, MADE) is None
     output = capsys.readouterr().out
-    assert told == output.splitlines() and REFUSED in output, "the display shows it, and the log keeps it"
+    assert told == output.splitlines() and "is not used" in output, "the display shows it, and the log keeps it"
+    assert [message.kind for message in told] == ["loss"]
     assert reason in output and output.count("\n") == 1 and output.endswith("; training starts from the beginning\n")
 
 

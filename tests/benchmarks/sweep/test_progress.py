@@ -69,13 +69,14 @@ def test_plain_lines_say_what_is_done_when_nothing_is_trained(tmp_path, capsys):
     display.begin(plan, Forecast([group]))
     for fraction in (0.5, 1.0):
         display.report(group, fraction, "making images: 2 of 19")
-    display.report(group, 0.6, "waiting for a training by process 7 on node")
-    display.report(
-        group, 0.7, "MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node"
-    )
+    waits = telling.Message("waiting for a training by process 7 on node", "wait")
+    display.report(group, 0.6, waits)
+    display.report(group, 0.7, waits.within("MAP, seed 1, with which the run is compared"))
+    display.report(group, 0.8, "step 5: waiting for a training is no longer needed")
     output = capsys.readouterr().out
     assert "split 0 seed 0 50%]" in output and "split 0 seed 0 100% making images: 2 of 19]" in output
     assert "split 0 seed 0 60% waiting for a training by process 7 on node]" in output
+    assert "split 0 seed 0 80%]" in output, "no text is searched for words"
     assert "70% MAP, seed 1, with which the run is compared: waiting for a training by process 7 on node]" in output
     for _ in range(2):  # as of two workers, each of which tells of the whole group
         display.end(group, [RunOutcome(group.keys[0], "done")])
@@ -106,9 +107,8 @@ def test_the_time_left_of_an_evaluation_is_given_where_it_is_known(tmp_path, cap
     display = progress.Plain(every=0)
     display.begin(plan, Forecast([group], Estimate(groups={group.keys: 100.0})))
     for _ in range(4):  # the last of them later: reports are repeated in a long silence
-        message = telling.Message("predictions at ood-svhn (set 3 of 9): piece 1 of 4, about 3 min left")
-        message.left = 180.0
-        display.report(group, 1.0, message)
+        text = "predictions at ood-svhn (set 3 of 9): piece 1 of 4, about 3 min left"
+        display.report(group, 1.0, telling.Message(text, left=180.0))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("0/1 run, about 3 min left [MAP, digits, split 0 seed 0 100% predictions at ood-svhn (s")
     assert lines[-1].startswith("0/1 run, about 2 min left [")
@@ -122,9 +122,9 @@ def test_a_refused_checkpoint_is_a_line_of_its_own(tmp_path, capsys):
     display.begin(plan, forecast)
     refused = "a checkpoint in .state/checkpoints is not used: it is not whole; training starts from the beginning"
     for _ in range(2):
-        display.report(group, 0.0, refused)
-    display.report(group, 0.5, "step 5")
-    assert capsys.readouterr().out.splitlines()[1:] == [f"{group.title}: {refused}"]
+        display.report(group, 0.0, telling.Message(refused, "loss"))
+    display.report(group, 0.5, "step 5: its third value is not used")
+    assert capsys.readouterr().out.splitlines()[1:] == [f"{group.title}: {refused}"], "no text is searched for words"
     assert forecast.fraction == pytest.approx(0.5) and forecast.left(progress.time.monotonic()) == pytest.approx(
         50, 0.1
     )
