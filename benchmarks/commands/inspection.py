@@ -20,6 +20,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import Failure, Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import progress
+from benchmarks.state.remarks import Remarks
 from benchmarks.suite import Suite, resolve
 from benchmarks.sweep import hints
 from benchmarks.sweep.begin import merged, seeds_text
@@ -89,6 +90,7 @@ def summary_text(summary: Summary, again: str) -> str:
     for reason, count in Counter(summary.failed.values()).most_common():
         first = next(key for key, why in summary.failed.items() if why == reason)
         lines.append(f"  failed {count}: {brief(reason)} ({_showing(first, summary.plan)})")
+    lines += filter(None, [textwrap.indent(remarks_text(summary.plan), "  ")])
     for key, record in summary.unsaved.items():
         values = ", ".join(f"{row['metric']} {row['value']:.4g}" for row in record["metrics"][:6])
         lines.append(f"  not saved {key}: {values}")
@@ -122,7 +124,7 @@ def status_text(
         note = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))
         lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {note}")
     lines += [f"queued {count}: {note}" for note, count in Counter(r.note for r in plan.select("queued")).items()]
-    lines += filter(None, [failures_text(plan)])
+    lines += filter(None, [failures_text(plan), remarks_text(plan)])
     lines += [f"stale {count}: {note}" for note, count in Counter(r.note for r in plan.select("stale")).items()]
     lines += filter(None, [kept_text(state)])
     problems = dict.fromkeys([*store.problems().values(), *plan.problems])
@@ -161,6 +163,20 @@ def failures_text(plan: Plan) -> str:
     return "\n".join(
         f"failed {len(same)}: {method}, {dataset}: {brief(reason)} ({_showing(same[0], plan)})"
         for (method, dataset, reason), same in failed.items()
+    )
+
+
+def remarks_text(plan: Plan) -> str:
+    """Return a line for every warning about runs that did not fail, with the log of the first."""
+    remarks = Remarks(plan.state).of(run.key for run in plan.runs)
+    warned: dict[tuple[str, str, str], list[str]] = {}
+    for run in plan.runs:
+        if remark := remarks.get(run.key):
+            what = method_of(run.config), run.config["dataset"]["name"], remark.text
+            warned.setdefault(what, []).append(remark.log)
+    return "\n".join(
+        f"warning {len(logs)}: {method}, {dataset}: {brief(text)} (log: {logs[0]})"
+        for (method, dataset, text), logs in warned.items()
     )
 
 

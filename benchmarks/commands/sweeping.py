@@ -89,7 +89,7 @@ def run(plan: Plan, options: Options, wait: bool) -> int:
     print(*(receipt or [nothing]), sep="\n")
     if wait:
         plan = follow(plan)
-        print(inspection.failures_text(plan))
+        print(*filter(None, [inspection.failures_text(plan), inspection.remarks_text(plan)]), sep="\n")
         if plan.counts["done"] < len(plan.runs):
             print(f"to continue: {hints.again()}")
     elif receipt or coming:

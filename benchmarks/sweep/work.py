@@ -22,11 +22,13 @@ from benchmarks.records.store import StoreError
 from benchmarks.shapes import Failure, Record
 from benchmarks.state.checkpoints import Checkpoints, stop_requested
 from benchmarks.state.claims import ClaimError, Claims, Holder, Overtaken
+from benchmarks.state.remarks import Remarks
 from benchmarks.suite import resolve
 from benchmarks.sweep.plan import Outcomes, PlannedRun, Report, RunGroup, RunOutcome
 from benchmarks.sweep.threads import limited
 from fvi_core import plugins
 from fvi_core.printing import message
+from fvi_core.telling import Message
 
 FREE, HELD, OVER = "free", "held", "over"
 
@@ -123,7 +125,7 @@ class _Making:
 
     def __init__(self, group: RunGroup, claims: Claims) -> None:
         self.group, self.claims, self.store, self.failures = group, claims, group.store, group.failures
-        self.checkpoints = Checkpoints(group.state)
+        self.checkpoints, self.remarks = Checkpoints(group.state), Remarks(group.state)
         self.outcomes: dict[str, RunOutcome] = {}
 
     def note(self, run: PlannedRun, status: str, reason: str = "", record: Record | None = None) -> None:
@@ -185,9 +187,13 @@ class _Making:
         def checked_report(fraction: float, text: str = "") -> None:
             if all(self.claims.taken(run.key) for run in mine):
                 raise Overtaken("others have claimed all runs of this group since")  # avoids training them twice
+            if (remark := Message.of(text)).lasting:
+                keys = [run.key for run in mine if run.key.startswith(remark.about) and not self.claims.taken(run.key)]
+                self.remarks.write(keys, remark, log_path(self.group, mine[0].key))
             report(fraction, text)
 
         started = provenance.now()
+        self.remarks.clear(*(run.key for run in mine))
         with _log(self.group, [run.key for run in mine], descriptors):
             try:
                 mine = [run for run in mine if not self._measured(run)]
@@ -275,6 +281,7 @@ class _Making:
         else:
             self.failures.clear(run.key)
             self.checkpoints.clear(run.key)
+            self.remarks.end_training(run.key)
             self.note(run, "done")
 
 

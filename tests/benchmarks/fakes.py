@@ -2,7 +2,7 @@
 
 What a run does is written in its configuration: parts["training"]["do"] is "work", "raise", "mute", "exit", "nan",
 "die", "partial", "wait" (until a file called go appears in the state folder), "see" (which GPU, then wait), "save"
-(until a stop is requested), "hog" (take memory until killed) or "once" (raise at the first attempt only).
+(until a stop is requested), "hog" (take memory until killed), "warn" or "once" (raise at the first attempt only).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks.sweep import runner
 from benchmarks.sweep.estimate import CHECKPOINT
 from benchmarks.sweep.plan import PlannedRun, make_plan
 from benchmarks.sweep.similar import Cost
+from fvi_core.telling import Message
 
 HERE = "tests.benchmarks.fakes"
 SUITE = Suite(
@@ -141,6 +142,10 @@ def execute(configs: list[dict[str, Any]], *, state: Path, report) -> list[Outco
         (Path(state) / f"device-{os.getpid()}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
     print("training", len(configs), "runs")
     report(0.5, "half way")
+    if todo["do"] == "warn":
+        report(0.6, Message("a checkpoint is not used: it is old", "loss"))
+        for run in configs:
+            report(0.7, Message("the predictions cannot be written (No space left)", "warning", about=run_key(run)))
     if todo["do"] == "raise":
         raise RuntimeError("the loss\nexploded")
     if todo["do"] == "mute":
@@ -266,6 +271,7 @@ TABLES = {
         Table("fake-none", n=0),
         Table("fake-raise", "raise"),
         Table("fake-die", "die"),
+        Table("fake-warn", "warn", n=2, stack=2),
         Table("fake-once", "once", n=1),
         Table("fake-wait", "wait", n=4),
         Table("fake-save", "save", n=2),

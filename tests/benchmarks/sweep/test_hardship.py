@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.commands.inspection import remarks_text
 from benchmarks.records.config import run_key
 from benchmarks.records.store import StoreError
 from benchmarks.state import checkpoints, kept
@@ -19,6 +20,7 @@ from benchmarks.state.claims import ClaimError, Claims, Holder
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import runner
+from benchmarks.sweep.plan import make_plan
 from benchmarks.sweep.workers import Workers
 from tests.benchmarks import fakes
 from tests.benchmarks.experiment.test_execute import config, numbers, run
@@ -178,6 +180,11 @@ def test_a_training_whose_parameters_and_predictions_find_no_room_is_recorded(mo
     assert len(sweep(runs, suite=Suite()).made) == 1
     (log,) = (state / "logs").iterdir()
     assert log.read_text().count("No space left on device") == 2
+    text = remarks_text(make_plan(runs, tmp_path / "results", state, Suite()))
+    assert text.startswith(
+        f"warning 1: MAP, cinquin_1d: {state / 'artifacts'}: predictions cannot be written: No space"
+    )
+    assert text.endswith(f"training (log: {log})"), "status says it"
     assert all(files(state / name) == ["filler"] for name in kept.FOLDERS)
 
 
