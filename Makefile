@@ -1,7 +1,7 @@
 # Every target but help and clean first makes .venv where it is missing or older than what it installs.
 
 # Options, the same for every target (text after ## is what `make help` prints):
-PROTOCOL ?= ## paper, short, smoke or own (tables of no paper); without it the first that the table has
+PROTOCOL ?= ## paper (full settings; retina-mnist and retina-mnist-fsvi call them own), short or smoke; without it the table's first
 SEEDS    ?= ## seeds or splits: how many (5), a range (0-4) or a list (0,3); without it all
 EXECUTOR ?= ## where runs are trained: inprocess, pool or slurm; without it pool
 WORKERS  ?= ## how many processes work at once; without it one per GPU or core
@@ -46,10 +46,8 @@ RUN := $(VENV)/bin/python -m
 run_options := $${PROTOCOL:+--protocol "$$PROTOCOL"} $${SEEDS:+--seeds "$$SEEDS"}
 also := $${METHOD:+--also "$$METHOD"}
 dry_run := $(if $(filter-out 0 no,$(DRY_RUN)),--dry-run)
-# Other targets would do what was only to be shown.
-$(if $(dry_run),$(if $(filter-out table-% tables,$(MAKECMDGOALS)),\
-	$(error DRY_RUN is for table-<name> and tables; make -n shows the commands of other targets)))
-# An option that no target of this call takes would be ignored: all seeds would be shown in place of three.
+# An option that no target of this call takes would be ignored: all seeds would be shown in place of three. All targets
+# must take DRY_RUN, also from the environment: others would do what was only to be shown.
 training := table-% tables
 for_PROTOCOL := $(training) figures status
 for_SEEDS := demo $(for_PROTOCOL)
@@ -57,9 +55,10 @@ for_WORKERS := demo $(training) verify test
 for_METHOD := $(training)
 for_FIGURES := figures
 for_N := verify
-$(foreach v,EXECUTOR SLURM WAIT ANYWAY STRICT,$(eval for_$v := $(training)))
-$(foreach v,$(if $(MAKECMDGOALS),$(ordered)),$(if $(filter-out 0 no,$($v)),$(if $(for_$v),\
-	$(if $(filter $(for_$v),$(MAKECMDGOALS)),,$(error $v is for the targets $(subst %,<name>,$(for_$v)); leave it out)))))
+$(foreach v,EXECUTOR SLURM WAIT DRY_RUN ANYWAY STRICT,$(eval for_$v := $(training)))
+refused = $(if $(filter $(for_$v),$(MAKECMDGOALS)),$(if $(filter DRY_RUN,$v),$(filter-out $(for_$v),$(MAKECMDGOALS))),$v)
+$(foreach v,$(if $(MAKECMDGOALS),$(sort $(ordered) DRY_RUN)),$(if $(filter-out 0 no,$($v)),$(if $(for_$v),\
+	$(if $(refused),$(error $v is for the targets $(subst %,<name>,$(for_$v)); leave it out)))))
 strict := $(filter-out 0 no,$(STRICT))
 anyway := $(if $(filter-out 0 no,$(ANYWAY)),--anyway)
 executor_options := $${EXECUTOR:+--executor "$$EXECUTOR"} $${WORKERS:+--workers "$$WORKERS"} "$${slurm[@]}" \

@@ -12,6 +12,7 @@ import typer
 
 from benchmarks import files
 from benchmarks.commands.options import (
+    PROTOCOLS,
     AlsoOption,
     ResultsOption,
     SeedsOption,
@@ -38,7 +39,7 @@ HELP = (
 
 ProtocolOption = Annotated[
     Optional[str],
-    typer.Option("--protocol", help="paper, short, smoke or own (default: the most faithful one with records)"),
+    typer.Option("--protocol", help=f"{PROTOCOLS} (default: the most faithful one with records)"),
 ]
 RowOption = Annotated[
     Optional[list[str]],

@@ -80,7 +80,12 @@ def test_a_dry_run_prints_no_table(checkout: Path, value: str, run: bool) -> Non
 @pytest.mark.parametrize("target", ["verify", "demo", "data", "figures"])
 def test_a_dry_run_is_refused_where_it_would_be_ignored(checkout: Path, target: str) -> None:
     refused = make(target, "DRY_RUN=1", cwd=checkout)
-    assert refused.returncode != 0 and "DRY_RUN is for table-<name> and tables" in refused.stderr
+    assert refused.returncode != 0 and "DRY_RUN is for the targets table-<name> tables" in refused.stderr
+    mixed = make("table-digits", target, "DRY_RUN=1", cwd=checkout)
+    assert mixed.stderr == refused.stderr, "it would do what was only to be shown"
+    words = ["env", "DRY_RUN=1", "make", target]
+    inherited = subprocess.run(words, cwd=checkout, env=plain_environment(), capture_output=True, text=True)
+    assert inherited.stderr == refused.stderr
     assert calls(checkout) == [] and make(target, "DRY_RUN=0", cwd=checkout).returncode == 0
 
 

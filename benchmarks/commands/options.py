@@ -9,13 +9,12 @@ import typer
 
 from benchmarks.errors import UsageError
 
+PROTOCOLS = "paper (full settings; retina-mnist and retina-mnist-fsvi call them own), short or smoke"
 TableArgument = Annotated[str, typer.Argument(help="name of a table")]
 KeyArgument = Annotated[str, typer.Argument(help="a run's key, or its first digits")]
 ProtocolOption = Annotated[
     str | None,
-    typer.Option(
-        "--protocol", help="paper, short or smoke, or own for tables of no paper (default: the first that tables lists)"
-    ),
+    typer.Option("--protocol", help=f"{PROTOCOLS} (default: the first that `tables` lists)"),
 ]
 SeedsOption = Annotated[
     str | None, typer.Option("--seeds", help="how many (5), a range (0-4) or a list (0,3) (default: all)")

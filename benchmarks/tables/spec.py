@@ -20,7 +20,7 @@ from fvi_core import methods, plugins
 from fvi_core.registry import UnknownPart
 from fvi_core.spelling import UnfitValue
 
-OWN = "own"  # the protocol of a table that is after no paper
+OWN = "own"  # full settings of tables without a paper; older ones, as digits, call theirs paper
 UNREDUCED = ("paper", OWN)
 plugins.track(registry.ENTRIES)  # this room loads plug-ins, which data sets do not know
 

@@ -8,13 +8,16 @@ import pytest
 
 import datasets
 from benchmarks import tables
+from benchmarks.commands.options import PROTOCOLS
 from benchmarks.errors import UnknownName
 from benchmarks.experiment.assembly import build_model
 from benchmarks.metrics.registry import METRICS
 from benchmarks.records import published
 from benchmarks.records.config import run_key, validate_config
+from benchmarks.records.provenance import ROOT
 from benchmarks.tables import Cell, Column, Recipe, Row, Table
 from benchmarks.tables.recipes import layered, merge
+from benchmarks.tables.spec import OWN
 from fvi_core import methods
 from fvi_core.optimisers import OPTIMISERS, SCHEDULES
 from fvi_core.registry import TRAININGS
@@ -144,6 +147,13 @@ def test_the_short_names_are_there():
         {run_key(config) for config in tables.get(name).runs("paper")} for name in ("uci", "pequignot2020-5")
     )
     assert part < whole
+
+
+def test_help_names_the_tables_whose_full_settings_are_called_own():
+    own = " and ".join(name for name in tables.names() if OWN in tables.get(name).protocols)
+    assert f"; {own} call them own)" in PROTOCOLS
+    makefile = (ROOT / "Makefile").read_text()
+    assert makefile.partition("PROTOCOL ?= ## ")[2].startswith(f"{PROTOCOLS};")
 
 
 def test_unknown_tables_and_protocols_name_the_nearest():
