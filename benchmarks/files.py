@@ -164,6 +164,8 @@ def regular(path: Path | str, flags: int, mode: int = 0o666) -> int:
 def make_folder(folder: Path) -> None:
     """Create a folder and its parents if absent, safe against a power cut. Raises OSError."""
     if not folder.is_dir():
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, "expected a folder, found a file", str(folder))
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         _sync(folder.parent)
@@ -189,7 +191,11 @@ def _begin(path: Path) -> tuple[Path, IO[bytes]]:
     """Create a new file beside a path, locked, so that others can tell a living writer from a killed one."""
     while True:
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}{SUFFIX}")
-        file = open(temporary, "xb")  # noqa: SIM115  (it stays open for the caller)
+        try:
+            file = open(temporary, "xb")  # noqa: SIM115  (it stays open for the caller)
+        except OSError as error:
+            error.filename = str(path)  # the name that the user knows
+            raise
         if _lock(file, 0) is not False and temporary.exists():
             return temporary, file
         file.close()  # another process removed it as a leftover before it was locked

@@ -142,7 +142,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         names: Annotated[
             Optional[list[str]],
             typer.Argument(
-                metavar="[FIGURE...]",
+                metavar="FIGURE",
                 help="names of figures or tables, also of plug-ins: rotated-mnist-points, mine-reliability (default: "
                 "the whole catalogue)",
             ),

@@ -45,12 +45,15 @@ the work. `make table-NAME` runs, then prints the table. With `--executor slurm`
 cluster and returns; `status` then reads records and queue.
 """
 
-Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="names of tables (see `tables`)")]
-AnyTables = Annotated[list[str] | None, typer.Argument(metavar="[TABLE...]", help="names of tables (default: all)")]
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE", help="names of tables (see `tables`)")]
+AnyTables = Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="names of tables (default: all)")]
 MethodOption = Annotated[
-    list[str] | None, typer.Option("--method", help="only this method, or row by its label; may be repeated")
+    list[str] | None,
+    typer.Option("--method", metavar="METHOD", help="only this method, or row by its label; may be repeated"),
 ]
-DatasetOption = Annotated[list[str] | None, typer.Option("--dataset", help="only this data set; may be repeated")]
+DatasetOption = Annotated[
+    list[str] | None, typer.Option("--dataset", metavar="NAME", help="only this data set; may be repeated")
+]
 ExecutorOption = Annotated[
     str, typer.Option("--executor", help=f"where runs are trained: {', '.join(begin.EXECUTORS)}")
 ]
@@ -97,8 +100,8 @@ def build(suite: Suite) -> Callable[..., None]:
 
     @app.command("parts")
     def parts_(
-        kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="family, prior, ..., or a part")] = None,
-        name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="of one part")] = None,
+        kind: Annotated[str | None, typer.Argument(metavar="KIND", help="family, prior, ..., or a part")] = None,
+        name: Annotated[str | None, typer.Argument(metavar="NAME", help="of one part")] = None,
     ) -> None:
         """List parts, their hyper-parameters, and which families, divergences and priors fit together."""
         print(parts.text(kind, name))

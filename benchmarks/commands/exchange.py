@@ -26,7 +26,7 @@ in FVI_ARTIFACTS; `fetch` takes all files.
 """
 ArchivesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ARCHIVE...]", help="paths, folders, https://...#sha256=... (default: $FVI_ARTIFACTS)"),
+    typer.Argument(metavar="ARCHIVE", help="paths, folders, https://...#sha256=... (default: $FVI_ARTIFACTS)"),
 ]
 
 
@@ -120,8 +120,8 @@ def add(app: typer.Typer, suite: Suite) -> None:
     @app.command()
     def score(
         table: TableArgument,
-        files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="npz files of predictions")],
-        method: Annotated[str, typer.Option("--method", help="the name of the row")],
+        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="npz files of predictions")],
+        method: Annotated[str, typer.Option("--method", metavar="NAME", help="the name of the row")],
         protocol: ProtocolOption = None,
         results: ResultsOption = runner.RESULTS,
     ) -> None:

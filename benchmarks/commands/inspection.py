@@ -119,7 +119,8 @@ def status_text(
         counts = Counter(statuses[key] for key in runs[table.name])
         named = table.name, table.check_protocol(protocol)
         rows.append((*named, *(counts[status] for status in STATUSES), len(runs[table.name])))
-    lines = [columns([("table", "protocol", *STATUSES, "all"), *rows])]
+    lines = [] if results.is_dir() else [f"--results: there is no folder {results}, so no run has a record"]
+    lines.append(columns([("table", "protocol", *STATUSES, "all"), *rows]))
     for run in plan.select("running"):
         note = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))
         lines.append(f"running {run.key}: {run.config['method']}, {run.config['dataset']['name']}: {note}")

@@ -80,9 +80,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
     def verify_(
         keys: Annotated[
             list[str] | None,
-            typer.Argument(
-                metavar="[KEY...]", help="keys of records, or their first digits (default: a random sample)"
-            ),
+            typer.Argument(metavar="KEY", help="keys of records, or their first digits (default: a random sample)"),
         ] = None,
         n: Annotated[int, typer.Option("--n", help="how many records")] = 12,
         minutes: Annotated[

@@ -46,6 +46,7 @@ def key(prefix: str, store: Store, command: Callable[[str], str], failed: Iterab
     if not found:
         like = alike(prefix.lower(), about)
         hint = "these begin most like it" if like else f"keys are names of files under {store.root}"
+        hint += "" if store.root.is_dir() else ", a folder that is not there: another --results?"
         raise UnknownName(f"unknown key {prefix!r}: {hint}\n{_listed(like, len(like), command, about)}".rstrip())
     return settle(f"key {prefix!r}", found, command, about)
 

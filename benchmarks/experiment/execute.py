@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.errors import BenchmarkError
 from benchmarks.experiment import parameters
 from benchmarks.experiment.alone import alone
 from benchmarks.experiment.assembly import (
@@ -177,10 +178,12 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
     try:
         stored.save(kept.predictions_path(state, run_key(config)), predicted.sets)  # before the record exists
     except OSError as error:
-        if trained.stored:  # the same command makes them from the parameters
-            raise
-        text = f"{error.strerror}; nor are the parameters stored: metrics added later need training"
-        warn(f"{state / kept.PREDICTIONS}: {text}", about=run_key(config))
+        where = f"{state / kept.PREDICTIONS}: {error.strerror}"
+        if trained.stored:
+            remedy = "make room, then run the same command again: it predicts from the stored parameters"
+            raise BenchmarkError(f"{where}; {remedy}") from error
+        text = f"{where}; nor are the parameters stored: metrics added later need training"
+        warn(text, about=run_key(config))
     metrics, curves = measured(split, predicted, model.likelihood.scores)
     try:
         for entry, rows_of in ENTRIES.items():

@@ -154,6 +154,16 @@ def test_a_file_that_was_taken_for_a_leftover_before_it_was_locked_is_made_again
     assert files.listdir(tmp_path) == ["file"] and len(taken) == 1
 
 
+def test_a_file_that_cannot_be_begun_has_its_own_name_in_the_error(tmp_path):
+    with pytest.raises(OSError) as caught:
+        files.write(tmp_path / ("x" * 255), "")  # the temporary name is longer
+    assert caught.value.filename == str(tmp_path / ("x" * 255))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="expected a folder, found a file") as caught:
+        files.write(tmp_path / "file" / "x", "")
+    assert caught.value.filename == str(tmp_path / "file")
+
+
 def test_a_reader_finds_the_old_file_or_the_new_one(tmp_path):
     path = tmp_path / "file"
     files.write(path, "old")

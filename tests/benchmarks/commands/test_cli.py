@@ -64,6 +64,7 @@ def test_help_teaches(say):
         "--method",
     ):
         assert option in output
+    assert "run [OPTIONS] {TABLE}..." in output and "--method METHOD" in output and "--dataset NAME" in output
 
 
 def test_lists(say):
@@ -161,6 +162,15 @@ def test_a_folder_that_cannot_be_written_exits_with_1(say, tmp_path):
     (tmp_path / "results").write_text("")
     status, output = say("run", "fake", "--executor", "inprocess")
     assert status == 1 and "results folder cannot be written" in output and "Traceback" not in output
+    assert f"{tmp_path / 'results'}: " in output and "(expected a folder, found a file)" in output
+
+
+def test_a_folder_of_records_that_is_not_there_is_named(say, tmp_path):
+    status, output = say("status", "fake")
+    assert status == 0 and output.startswith(f"--results: there is no folder {tmp_path / 'results'}, so no run has a")
+    assert f"under {tmp_path / 'results'}, a folder that is not there" in say("show", "12")[1]
+    (tmp_path / "results").mkdir()
+    assert say("status", "fake")[1].startswith("table ") and "not there" not in say("show", "12")[1]
 
 
 def test_status_counts_and_names_what_is_wrong(say, tmp_path):
@@ -331,7 +341,7 @@ def test_explain_averages_what_tables_average(say, monkeypatch):
 @pytest.mark.parametrize(
     "words, message",
     [
-        ("explain ake- MAP accuracy", "table 'ake-' has 8 meanings: choose one\n"),
+        ("explain ake- MAP accuracy", "table 'ake-' has 9 meanings: choose one\n"),
         ("explain fake-stack MAP accuracy", "fake-stacked (smoke): MAP, accuracy\n"),
         ("explain fke MAP accuracy", "unknown table 'fke': did you mean one of these\n"),
         ("explain fake MPA accuracy", "unknown row 'MPA' of table fake: did you mean one of these\n"),

@@ -160,7 +160,10 @@ def test_predictions_that_find_no_room_cost_no_training(mount, sweep, tmp_path, 
     runs, state = [config("MAP")], tmp_path / "state"
     filler = fill(mount(state / "artifacts"))
     (reason,) = sweep(runs, suite=Suite()).failed.values()
-    assert "No space left on device" in reason and files(state / "artifacts") == ["filler"]
+    assert reason.startswith(
+        f"{state / 'artifacts'}: predictions cannot be written: No space left on device; make room"
+    )
+    assert files(state / "artifacts") == ["filler"]
     filler.unlink()
     heard = []
 
