@@ -131,7 +131,7 @@ coverage: $(READY) ## per paper and table: published cells, those with records, 
 data: $(READY) ## fetch every data set that can be fetched, and say which could not
 	@$(RUN) datasets fetch
 
-status: $(READY) ## runs done, failed, running, stale and missing
+status: $(READY) ## runs done, failed, running, stale and missing, reasons of failures, and what could not be stored
 	@$(RUN) benchmarks status $(run_options)
 
 verify: $(READY) ## train a random sample of the records again, N of them, and say whether the numbers are the same

@@ -199,7 +199,10 @@ def build(suite: Suite) -> Callable[..., None]:
         results: ResultsOption = runner.RESULTS,
         state: StateOption = runner.STATE,
     ) -> None:
-        """Count runs by status; list failures with reasons, and invalid records. Status 1: some records are invalid."""
+        """Count runs by status; list failures and warnings with reasons, and invalid records.
+
+        Status 1: some records are invalid.
+        """
         if also and not tables:
             raise UsageError(f"--also {also[0]} is for tables that are named: status TABLE --also METHOD")
         listed = begin.with_rows(tables or suite.table_names(), also, suite)

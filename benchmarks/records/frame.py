@@ -20,7 +20,7 @@ FORMS = (".csv", ".parquet")
 COLUMNS = {
     "key": "of the run, and the name of its record",
     "method": "as in the catalogue of methods",
-    "protocol": "paper (full settings, also of tables without a paper), short or smoke",
+    "protocol": "paper or own (full settings; those of retina-mnist are recorded as paper), short or smoke",
     "trained_on": "the data set of the training",
     "scheme": "how that is split; empty where there is one way",
     "split": "which of its splits",
