@@ -1,9 +1,11 @@
-"""Compatibility of parts, found by trying: a training step of a tiny network raises the same errors as a large one."""
+"""Compatibility of parts, found by trying: a training step on a few made-up points, with the network of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass, replace
+from functools import cache
 from itertools import product
 from types import MappingProxyType
 from typing import Any, cast
@@ -12,15 +14,16 @@ import numpy as np
 import torch
 
 import datasets
-from benchmarks.experiment.assembly import FittedRun, build_data, build_model, run_streams
+from benchmarks.experiment.assembly import FittedRun, build_data, build_model, pool_names, run_streams
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json, method_of
-from benchmarks.records.hyperparameters import FITTING, known, own_parts, resolve
+from benchmarks.records.hyperparameters import FITTING, context_pools, known, own_parts, resolve
 from benchmarks.shapes import PartsConfig, RunConfig
 from benchmarks.tables.simple import LIKELIHOODS
-from datasets import Arrays, Split
+from datasets import Arrays, Pool, Split
 from fvi_core.divergences import Divergence, Step
 from fvi_core.families.base import NotSupported
+from fvi_core.networks import ModuleNetwork, build_network
 from fvi_core.plugins import place_of
 from fvi_core.printing import message
 from fvi_core.priors.base import Prior
@@ -46,32 +49,76 @@ REQUIRED = {
     "prior": {"gaussian_process": {"kernel": {"name": "rbf"}}},
 }
 """Hyper-parameters without a default, where a part is tried by its name."""
-POINTS, CLASSES = 4, 2
+POINTS, CLASSES, VECTOR = 4, 2, (2,)
+WEIGHTS, FITTED, PRODUCTS = 1_000_000, 5_000, 100_000_000
+"""Most weights of a network with which parts are tried, the same with a fit part (whose matrices may have a row for
+each weight), and most multiplications of the network's pass of one input."""
 
 
-def misfits(configs: Iterable[RunConfig]) -> list[str]:
-    """Return a sentence for every method of these runs whose parts do not fit together, with its data sets."""
+def misfits(configs: Iterable[RunConfig], say: Callable[[str], None] = print) -> list[str]:
+    """Return a sentence for every method of these runs whose parts do not fit together, with its data sets.
+
+    Says which networks are too large to be tried here, so that a tiny one takes their place.
+    """
     reasons: dict[tuple[str, str], dict[str, None]] = {}
     tried: dict[str, str] = {}
+    large: dict[str, None] = {}
+    too_large = cache(_too_large)
     for config in configs:
         data = config["dataset"]
         described = datasets.describe(data["name"], data["scheme"] or None)
-        numbers = described.n_outputs if described.task == "regression" else 1
-        held = described.validated is not False
         parts: Any = {**config["parts"], "fit": config["evaluation"].get("fit", config["parts"]["fit"])}
-        key = canonical_json([described.task, numbers, held, parts])
+        # This project's parts treat vectors alike, whatever their length: one trial serves all such data.
+        own = any(_is_own(kind, parts[kind]) for kind in ("network", "context"))
+        shape = described.shape if own or len(described.shape) > 1 else VECTOR
+        points = Points(described.task, described.n_outputs, described.validated is not False, shape)
+        if size := too_large(canonical_json(parts["network"]), points, FITTED if parts["fit"] else WEIGHTS):
+            where = f"{parts['network']['name']!r} on {data['name']}"
+            large[f"not tried: network {where} has {size}; a tiny network takes its place"] = None
+            parts, points = parts | {"network": TINY["network"]}, replace(points, shape=VECTOR)
+        key = canonical_json([astuple(points), parts])
         if key not in tried:
-            tried[key] = misfit(parts, described.task, numbers, held)
+            tried[key] = misfit(parts, points)
         if tried[key]:
             reasons.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
+    for line in large:
+        say(line)
     return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in reasons.items()]
 
 
-def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -> str:
-    """Return why parts do not fit together, tried on tiny data with so many numbers per target, and validation data if
-    ``held``; empty if they fit."""
-    spec: dict[str, Any] = {kind: _fewer(part) for kind, part in parts.items()} | {"network": TINY["network"]}
-    if parts["context"] is not None:
+@dataclass(frozen=True)
+class Points:
+    """Made-up data: their targets and inputs, and whether there is a validation subset (``held``)."""
+
+    task: str
+    n_outputs: int = 1
+    held: bool = True
+    shape: tuple[int, ...] = VECTOR
+
+
+def _too_large(network: str, points: Points, most: int) -> str:
+    """Describe the size of a network that is too large to be tried; empty for others, and where none can be built."""
+    try:
+        built = build_network(json.loads(network), points.shape, points.n_outputs)
+        weights, products = built.n_parameters, built.multiplications
+    except Exception:  # the trial says why
+        return ""
+    if weights > most:
+        return f"{weights:,} weights, of at most {most:,} in a trial{' of a fit part' * (most == FITTED)}"
+    return f"{products:,} multiplications for an input, of at most {PRODUCTS:,} in a trial" * (products > PRODUCTS)
+
+
+def _is_own(kind: str, part: Any) -> bool:
+    """Return whether a part is of a plug-in."""
+    return part is not None and part["name"] not in known()[kind]
+
+
+def misfit(parts: PartsConfig, points: Points) -> str:
+    """Return why parts do not fit together, tried on made-up data; empty if they fit."""
+    spec: dict[str, Any] = {kind: _fewer(part) for kind, part in parts.items()} | {"network": parts["network"]}
+    if _is_own("context", parts["context"]):
+        spec["context"] |= {"points": POINTS} if "points" in spec["context"] else {}
+    elif parts["context"] is not None:
         spec["context"] = TINY["context"]
     training = parts["training"]
     tiny = TINY["training"] | {"dtype": training.get("dtype", TINY["training"]["dtype"])}
@@ -82,7 +129,7 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -
         spec["training"] |= {key: value for key, value in tiny.items() if key in training}
     try:
         with torch.random.fork_rng(devices=[]):
-            _try(resolve(spec), task, numbers, held)
+            _try(resolve(spec), points)
     except Exception as error:
         lacks = [kind for kind in ("prior", "context") if parts["divergence"] is not None and parts[kind] is None]
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
@@ -93,16 +140,14 @@ def misfit(parts: PartsConfig, task: str, numbers: int = 1, held: bool = True) -
     return ""
 
 
-def _try(parts: PartsConfig, task: str, numbers: int, held: bool) -> None:
-    x = np.linspace(-1, 1, 2 * POINTS, dtype=np.float32).reshape(POINTS, 2)
-    vectors = (numbers,) if numbers > 1 else ()
-    values = np.linspace(-1, 1, POINTS * numbers).reshape(POINTS, *vectors)
-    arrays = Arrays(x, np.arange(POINTS) % CLASSES if task == "classification" else values)
-    outputs = CLASSES if task == "classification" else numbers
-    split = Split("tiny", "1", 0, "", task, outputs, arrays, arrays, x.min(0), x.max(0), arrays if held else None)
+def _try(parts: PartsConfig, points: Points) -> None:
+    split = made_up(points, context_pools(parts["context"]))
     tiny = {"method": "tiny", "dataset": {"name": "tiny", "split": 0}, "seed": 0, "parts": parts}
     config = cast(RunConfig, {**tiny, "evaluation": {"samples": 2, "sets": ["test"], "content": {}}})
     model, training = build_model(parts, split), TRAININGS.build(parts["training"])
+    if isinstance(model.network, ModuleNetwork):  # its own example, which may be tokens
+        x = model.network.example[torch.arange(POINTS) % len(model.network.example)].float().numpy()
+        split = made_up(points, pool_names(model), x)
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
     training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
     trial = None if model.divergence is None else Trial(model.divergence)
@@ -114,6 +159,18 @@ def _try(parts: PartsConfig, task: str, numbers: int, held: bool) -> None:
         evaluating = streams.child("evaluate")
         fitted = model.after_training(trained.parameters, training_data, evaluating)
         predict_sets(FittedRun(config, split, training_data, model, fitted, evaluating))
+
+
+def made_up(points: Points, pools: Iterable[str], x: np.ndarray | None = None) -> Split:
+    """Return a split whose subsets and pools are POINTS points, at these inputs or random ones."""
+    if x is None:
+        x = np.random.RandomState(0).uniform(-1, 1, (POINTS, *points.shape)).astype(np.float32)
+    vectors = (points.n_outputs,) if points.n_outputs > 1 else ()
+    values = np.linspace(-1, 1, POINTS * points.n_outputs).reshape(POINTS, *vectors)
+    arrays = Arrays(x, np.arange(POINTS) % points.n_outputs if points.task == "classification" else values)
+    about = "tiny", "1", 0, "", points.task, points.n_outputs
+    own = {name: lambda: Pool(x, "made up") for name in pools}
+    return Split(*about, arrays, arrays, x.min(0), x.max(0), arrays if points.held else None, pools=own)
 
 
 class Trial(Divergence):
@@ -154,8 +211,9 @@ def _misfit_of(names: tuple[str, ...], task: str) -> str:
     spec = {kind: {"name": name} | REQUIRED.get(kind, {}).get(name, {}) for kind, name in zip(FITTING, names)}
     spec |= {"likelihood": {"name": LIKELIHOODS[task]}}
     try:
-        why = misfit(resolve(TINY | spec), task)
-        return why and misfit(resolve(TINY | spec | {"context": None}), task)
+        points = Points(task, CLASSES if task == "classification" else 1)
+        why = misfit(resolve(TINY | spec), points)
+        return why and misfit(resolve(TINY | spec | {"context": None}), points)
     except ValueError as error:  # a hyper-parameter without a default
         return str(error)
 

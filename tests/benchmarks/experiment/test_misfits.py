@@ -1,0 +1,119 @@
+"""Trials before a sweep: the network, the inputs and the context of the run itself, unless they are too large."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.experiment import misfits as trials
+from benchmarks.experiment.misfits import misfits
+from fvi_core.contexts import Context, ContextSource
+from fvi_core.divergences import Divergence, Step
+from fvi_core.networks import ModuleNetwork
+from fvi_core.registry import CONTEXTS, DIVERGENCES, NETWORKS
+from tests.benchmarks.experiment.test_execute import MOONS, config
+
+LAPLACE = {"name": "laplace", "structure": "full"}
+
+
+class Tokens(nn.Module):
+    """Mean embedding of tokens, which no other numbers may stand for."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.words, self.head = nn.Embedding(5, 3), nn.Linear(3, outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.words(x).mean(1))
+
+
+def normed(shape: tuple[int, ...], outputs: int) -> ModuleNetwork:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Linear(shape[0], 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, outputs))
+
+    return ModuleNetwork(make, torch.randn(3, *shape))
+
+
+def images(shape: tuple[int, ...], outputs: int) -> ModuleNetwork:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(72, outputs))
+
+    return ModuleNetwork(make, torch.randn(3, *shape))
+
+
+NETWORK = {
+    "normed": normed,
+    "images": images,
+    "tokens": lambda shape, outputs: ModuleNetwork(lambda: Tokens(outputs), torch.randint(5, (3, *shape))),
+    "wrong": lambda shape, outputs: ModuleNetwork(lambda: nn.Sequential(nn.Linear(2, 9)), torch.randn(3, *shape)),
+}
+
+
+@pytest.fixture(autouse=True)
+def own(monkeypatch):
+    for registry in (NETWORKS, CONTEXTS, DIVERGENCES):
+        monkeypatch.setattr(registry, "classes", dict(registry.classes))
+    for name, make in NETWORK.items():
+        body = {"__doc__": "A network.", "build": lambda self, shape, outputs, make=make: make(shape, outputs)}
+        NETWORKS.register(name)(dataclass(frozen=True)(type(name, (), body)))
+
+    @DIVERGENCES.register("of_vectors")
+    @dataclass(frozen=True)
+    class OfVectors(Divergence):
+        """A divergence for inputs that are vectors."""
+
+        def __call__(self, step: Step) -> torch.Tensor:
+            return torch.einsum("rbd,rbe->r", step.x, step.sample_context())
+
+    @CONTEXTS.register("every_other")
+    @dataclass(frozen=True)
+    class EveryOther(Context):
+        """Every other point of a pool."""
+
+        pool: str = "photos"
+        points: int = 50
+
+        def pools(self) -> set[str]:
+            return {self.pool}
+
+        def __call__(self, source: ContextSource, streams: Any) -> torch.Tensor:
+            raise RuntimeError(f"{len(source.pools[self.pool])} inputs, {self.points} points")
+
+
+def one(method: str, network: str, dataset: str = MOONS, **parts: Any) -> str:
+    return "\n".join(misfits([config(method, dataset=dataset, parts={"network": {"name": network}, **parts})]))
+
+
+def test_the_network_of_the_run_is_tried():
+    assert one("MAP", "normed") == ""
+    assert f"does not fit: GFSVI on {MOONS}: NotSupported: " in one("GFSVI", "normed")
+    assert "found 9" in one("MAP", "wrong")
+
+
+def test_inputs_have_the_shape_of_the_data_and_tokens_stay_tokens():
+    assert one("MAP", "images", "digits") == "" and one("MFVI", "tokens") == ""
+    flat = {"network": {"name": "mlp", "hidden": [3]}, "divergence": {"name": "of_vectors"}}
+    assert "number of subscripts" in one("FSVI", "images", "digits", divergence={"name": "of_vectors"})
+    assert "number of subscripts" in "".join(misfits([config("FSVI", dataset="digits", parts=flat)]))
+
+
+def test_a_context_of_ones_own_is_tried_with_made_up_pools():
+    assert "RuntimeError: 4 inputs, 4 points" in one("FSVI", "images", "digits", context={"name": "every_other"})
+
+
+def test_a_network_that_is_too_large_is_named_and_a_tiny_one_is_tried(monkeypatch, capsys):
+    monkeypatch.setattr(trials, "WEIGHTS", 20)
+    assert one("GFSVI", "normed") == ""
+    assert capsys.readouterr().out == (
+        f"not tried: network 'normed' on {MOONS} has 30 weights, of at most 20 in a trial; a tiny network takes its "
+        "place\n"
+    )
+    monkeypatch.setattr(trials, "FITTED", 29)
+    assert one("MAP", "normed", fit=LAPLACE) == ""
+    assert "has 30 weights, of at most 29 in a trial of a fit part;" in capsys.readouterr().out
+    monkeypatch.setattr(trials, "WEIGHTS", 30)
+    monkeypatch.setattr(trials, "PRODUCTS", 5)
+    assert one("GFSVI", "normed") == ""
+    assert "multiplications for an input, of at most 5 in a trial;" in capsys.readouterr().out
