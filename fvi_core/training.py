@@ -138,6 +138,10 @@ class Trainer(Stack):
             )
         if training.early_stopping and training_data.validation is None:
             raise ValueError(without_validation("early stopping"))
+        if model.divergence is not None and training.epochs:
+            member = model.family.independent()[0]
+            draws = 0 if replace(model, family=member).closed_form else max(training.samples, member.members)
+            model.divergence.check(member, draws)
         self.graphs: tuple[TrainingState, Graphs, Tensor, Tensor] | None = None
         super().__init__(replace(model, network=network), training, training_data, streams, state)
 

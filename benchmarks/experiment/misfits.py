@@ -22,7 +22,7 @@ from benchmarks.shapes import PartsConfig, RunConfig
 from benchmarks.tables.simple import LIKELIHOODS
 from datasets import Arrays, Pool, Split
 from fvi_core.divergences import Divergence, Step
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import Family, NotSupported
 from fvi_core.networks import ModuleNetwork, build_network
 from fvi_core.plugins import place_of
 from fvi_core.printing import message
@@ -182,6 +182,9 @@ class Trial(Divergence):
     def __call__(self, step: Step) -> torch.Tensor:
         self.times += 1
         return self.divergence(step)
+
+    def check(self, family: Family, draws: int) -> None:
+        self.divergence.check(family, draws)
 
     def weight_prior(self, prior: Prior) -> tuple[float, float] | None:
         return self.divergence.weight_prior(prior)

@@ -58,6 +58,12 @@ class Divergence:
     def __call__(self, step: Step) -> Tensor:
         raise NotImplementedError
 
+    def check(self, family: Family, draws: int) -> None:
+        """Raise NotSupported, before a prior is fitted, for a family or a number of draws with which no step succeeds.
+
+        draws: the most functions that the likelihood term of a step draws; 0 where it is in closed form.
+        """
+
     def weight_prior(self, prior: Prior) -> tuple[float, float] | None:
         """Return mean and precision of the Gaussian over weights whose negative log-density this is, or None."""
         return None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import AffineImage, NotSupported
+from fvi_core.families.base import AffineImage, Family, NotSupported
 from fvi_core.products import product
 from fvi_core.registry import DIVERGENCES, checked
 
@@ -121,13 +121,16 @@ class NearestNeighbourKL(Divergence):
     samples: int = checked(500, least=1)
     k: int = checked(1, least=1)
 
+    def check(self, family: Family, draws: int) -> None:
+        self._check_number(max(self.samples, family.members), family)
+
     def __call__(self, step: Step) -> Tensor:
         network = step.network
         if self.space == "parameter":
             p = step.prior.flat_weights(network, self.samples, step.prior_streams)
             image = step.family.affine_image(network, step.parameters, self.samples, step.streams)
             if image is not None:
-                self._check(image.coordinates.shape[1], step)
+                self._check_number(image.coordinates.shape[1], step.family)
                 return image_kl(image, p, self.k)
             q = network.flatten(step.family.weights(network, step.parameters, self.samples, step.streams))
         else:
@@ -136,11 +139,11 @@ class NearestNeighbourKL(Divergence):
             with torch.no_grad():
                 drawn = step.prior.functions(network, step.prior_parameters, self.samples, step.prior_streams)
                 p = drawn(context).flatten(2)
-        self._check(q.shape[1], step)
+        self._check_number(q.shape[1], step.family)
         return nearest_neighbour_kl(q, p, self.k)
 
-    def _check(self, draws: int, step: Step) -> None:
+    def _check_number(self, draws: int, family: Family) -> None:
         if draws <= self.k:
             raise NotSupported(
-                f"divergence {self.name!r} needs more than {self.k} draws, family {step.family.name!r} gives {draws}"
+                f"divergence {self.name!r} needs more than {self.k} draws, family {family.name!r} gives {draws}"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from fvi_core.compiled import njit, numba
 from fvi_core.divergences.base import Divergence, Step
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import Family, Functions, NotSupported
 from fvi_core.registry import DIVERGENCES, checked, later
 from fvi_core.triangular import cholesky, log_determinant, solve_lower
 
@@ -72,22 +73,28 @@ class SpectralKL(Divergence):
     outputs: str = later("joint", among=("joint", "independent"))
     draws: int | None = later(None, least=2)
 
-    def __call__(self, step: Step) -> Tensor:
-        if step.functions is None:
+    def check(self, family: Family, draws: int) -> None:
+        if not draws:
             raise NotSupported(
-                f"divergence {self.name!r} needs draws of functions, family {step.family.name!r} is trained in closed "
-                "form"
+                f"divergence {self.name!r} needs draws of functions, family {family.name!r} is trained in closed form"
             )
+        self._check_number(self.draws or draws, family)
+
+    def _check_number(self, draws: int, family: Family) -> None:
+        if draws < 2:
+            raise NotSupported(
+                f"divergence {self.name!r} needs two or more draws of functions in each training step, found one of "
+                f"family {family.name!r}: set the training's samples, for example to {self.usual_samples}"
+            )
+
+    def __call__(self, step: Step) -> Tensor:
+        self.check(step.family, 0 if step.functions is None else 2)
         x = step.sample_context()
-        functions = step.functions
+        functions = cast(Functions, step.functions)
         if self.draws is not None:
             functions = step.family.functions(step.network, step.parameters, self.draws, step.streams)
         f = functions(x).double()
-        if f.shape[1] < 2:
-            raise NotSupported(
-                f"divergence {self.name!r} needs two or more draws of functions in each training step, found one of "
-                f"family {step.family.name!r}: set the training's samples, for example to {self.usual_samples}"
-            )
+        self._check_number(f.shape[1], step.family)
         f = f + self.noise * step.streams.normal(*f.shape[1:]).double()
         return (self._scores(f.detach()) * f).sum((2, 3)).mean(1) + self._cross_entropy(step, x, f)
 

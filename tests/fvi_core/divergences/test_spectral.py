@@ -10,6 +10,8 @@ from torch.distributions import MultivariateNormal, kl_divergence
 
 from fvi_core.divergences.spectral import bandwidths, spectral_scores
 from fvi_core.families.base import NotSupported
+from fvi_core.priors.function import GaussianProcess
+from fvi_core.training import Training
 from tests.fvi_core import small
 from tests.fvi_core.contracts import DivergenceContract, R
 
@@ -52,6 +54,48 @@ def test_a_family_in_closed_form_and_a_prior_without_moments_are_named():
     parameters, labelled = dirichlet.family.init(dirichlet.network, small.streams(R)), small.training_data(R, 6, 2)
     with pytest.raises(NotSupported, match="prior 'dirichlet' has no Gaussian moments"):
         dirichlet.divergence(small.step(dirichlet, parameters, labelled, small.streams(R)))
+
+
+@pytest.mark.parametrize(
+    ("divergence", "family", "samples", "message"),
+    [
+        (
+            {"name": "spectral_kl"},
+            BROAD,
+            1,
+            "two or more draws .* found one of family 'mean_field': set the training's",
+        ),
+        (
+            {"name": "spectral_kl"},
+            {"name": "linearised_mean_field"},
+            9,
+            "draws .* 'linearised_mean_field' is trained in",
+        ),
+        (
+            {"name": "nearest_neighbour_kl", "samples": 4, "k": 4},
+            BROAD,
+            1,
+            "more than 4 draws, .* 'mean_field' gives 4",
+        ),
+    ],
+)
+def test_too_few_draws_are_refused_before_a_kernel_is_fitted(divergence, family, samples, message, monkeypatch):
+    monkeypatch.setattr(GaussianProcess, "init", lambda *arguments: pytest.fail("the prior was fitted"))
+    prior = {"name": "gaussian_process", "kernel": {"name": "rbf"}}
+    model = small.model({"family": family, "prior": prior, "context": BOX, "divergence": divergence})
+    training = Training(epochs=1, batch_size=6, optimiser={"name": "adam", "lr": 0.01}, samples=samples)
+    with pytest.raises(NotSupported, match=message):
+        training.start(model, small.training_data(1, 6), small.streams(1), None)
+
+
+def test_members_of_a_joint_ensemble_are_draws_and_so_are_those_of_the_divergence():
+    ensemble = {"name": "ensemble", "base": {"name": "point"}, "size": 3, "joint": True}
+    for family, draws in ((ensemble, None), (BROAD, 2)):
+        divergence = {"name": "spectral_kl", "draws": draws}
+        model = small.model({"family": family, "prior": GP, "context": BOX, "divergence": divergence})
+        training = Training(epochs=1, batch_size=6, optimiser={"name": "adam", "lr": 0.01}, dtype="float64")
+        (trained,) = training.start(model, small.training_data(1, 6), small.streams(1), None).run()
+        assert trained.reason is None
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
