@@ -56,7 +56,7 @@ each weight), and most multiplications of the network's pass of one input."""
 
 
 def misfits(configs: Iterable[RunConfig], say: Callable[[str], None] = print) -> list[str]:
-    """Return a sentence for every method of these runs whose parts do not fit together, with its data sets.
+    """Return a sentence for every reason why parts of these runs do not fit together, with methods and data sets.
 
     Says which networks are too large to be tried here, so that a tiny one takes their place.
     """
@@ -83,7 +83,10 @@ def misfits(configs: Iterable[RunConfig], say: Callable[[str], None] = print) ->
             reasons.setdefault((method_of(config), tried[key]), {})[data["name"]] = None
     for line in large:
         say(line)
-    return [f"does not fit: {method} on {', '.join(sets)}: {reason}" for (method, reason), sets in reasons.items()]
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (method, reason), sets in reasons.items():
+        methods.setdefault((", ".join(sets), reason), []).append(method)
+    return [f"does not fit: {', '.join(names)} on {sets}: {reason}" for (sets, reason), names in methods.items()]
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,7 @@ def misfit(parts: PartsConfig, points: Points) -> str:
         if lacks and isinstance(error, TypeError | AttributeError) and "'NoneType' object" in message(error):
             divergence = (parts["divergence"] or {})["name"]
             return f"divergence {divergence!r} needs a {' or a '.join(lacks)}, and the method has none"
-        place = place_of(error)
-        return f"{type(error).__name__}: {message(error)[:300]}{place and f' ({place})'}"
+        return f"{type(error).__name__}: {message(error)[:300]}{place_of(error)}"
     return ""
 
 

@@ -115,9 +115,11 @@ def settle(group: RunGroup, reason: str, moment: float = 0.0) -> list[RunOutcome
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an exception in one line."""
+    """Return an exception in one line, with the place in a plug-in that it came through."""
     text = message(error)
-    return text if isinstance(error, BenchmarkError) else ": ".join(filter(None, (type(error).__name__, text)))
+    if isinstance(error, BenchmarkError):
+        return text
+    return ": ".join(filter(None, (type(error).__name__, text))) + plugins.place_of(error)
 
 
 class _Making:

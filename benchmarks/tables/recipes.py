@@ -101,7 +101,7 @@ class Recipe:
 
 
 def with_quick_fits(recipe: Recipe, method: str) -> Recipe:
-    """Return the recipe for protocol smoke with at most 5 steps to fit a kernel, for a method that it does not know."""
+    """Return the recipe for protocol smoke with at most 5 steps to fit a kernel, for a method of a user's choice."""
     row = methods.get(method)
     kinds = ("family", "prior")
     parts: Any = resolve(merge({kind: getattr(row, kind) for kind in kinds}, recipe.parts), kinds)

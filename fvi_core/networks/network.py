@@ -29,6 +29,7 @@ from fvi_core.networks.layers import (
     Residual,
 )
 from fvi_core.networks.normalisation import batch_norm
+from fvi_core.networks.opaque import UnfitModule
 from fvi_core.networks.pooling import InputMasks, Rectified, rectified, together
 from fvi_core.networks.stand_in import Body
 from fvi_core.precision import check, has_bfloat16
@@ -319,10 +320,13 @@ def _all(layers: Sequence) -> Iterator[Any]:
 
 
 def build_network(spec: PartSpec, input_shape: tuple[int, ...], n_outputs: int) -> Network:
-    """Build a network for inputs of a shape. Raises UnknownPart, TypeError where ``build`` of a part returns something
-    else, and ValueError where its number of outputs is another.
+    """Build a network for inputs of a shape. Raises UnknownPart, UnfitModule with the network's name, TypeError where
+    ``build`` of a part returns something else, and ValueError where its number of outputs is another.
     """
-    built = NETWORKS.build(spec).build(input_shape, n_outputs)
+    try:
+        built = NETWORKS.build(spec).build(input_shape, n_outputs)
+    except UnfitModule as error:
+        raise UnfitModule(f"network {spec['name']!r}: {error}") from error
     if not isinstance(built, Network):
         remedy = "; return ModuleNetwork(make, example)" if isinstance(built, torch.nn.Module) else ""
         raise TypeError(

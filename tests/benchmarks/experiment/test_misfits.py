@@ -43,7 +43,15 @@ def images(shape: tuple[int, ...], outputs: int) -> ModuleNetwork:
     return ModuleNetwork(make, torch.randn(3, *shape))
 
 
+class Twice(nn.Linear):
+    """Its outputs, twice."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return super().forward(x), super().forward(x)
+
+
 NETWORK = {
+    "tuple": lambda shape, outputs: ModuleNetwork(Twice(shape[0], outputs), torch.randn(3, *shape)),
     "normed": normed,
     "images": images,
     "tokens": lambda shape, outputs: ModuleNetwork(lambda: Tokens(outputs), torch.randint(5, (3, *shape))),
@@ -90,6 +98,13 @@ def test_the_network_of_the_run_is_tried():
     assert one("MAP", "normed") == ""
     assert f"does not fit: GFSVI on {MOONS}: NotSupported: " in one("GFSVI", "normed")
     assert "found 9" in one("MAP", "wrong")
+    assert "UnfitModule: network 'tuple': expected outputs [N, Q] in one tensor for 3 inputs" in one("MAP", "tuple")
+
+
+def test_methods_that_fail_alike_share_a_line():
+    wrong = {"network": {"name": "wrong"}}
+    (line,) = misfits([config(method, dataset=MOONS, parts=wrong) for method in ("MAP", "MFVI")])
+    assert line.startswith(f"does not fit: MAP, MFVI on {MOONS}: ValueError: network 'wrong': expected as many outputs")
 
 
 def test_inputs_have_the_shape_of_the_data_and_tokens_stay_tokens():

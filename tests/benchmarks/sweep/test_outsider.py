@@ -316,6 +316,35 @@ def test_misfits_are_named_before_training(folder, say, monkeypatch):
     assert output.count("does not fit") == 4
 
 
+def test_an_error_in_a_module_names_the_network_and_the_line_of_its_forward(folder, say, monkeypatch):
+    (folder / "broken.py").write_text(
+        "import torch\n"
+        "from dataclasses import dataclass\n"
+        "from benchmarks import tables\n"
+        "from fvi_core.networks import ModuleNetwork\n"
+        "from fvi_core.registry import NETWORKS\n"
+        "class Broken(torch.nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        return self.haed(x)\n"
+        "@NETWORKS.register('broken')\n"
+        "@dataclass(frozen=True)\n"
+        "class Part:\n"
+        "    def build(self, shape, outputs):\n"
+        "        return ModuleNetwork(lambda: Broken(*shape, outputs), torch.zeros(2, *shape))\n"
+        "training = {'epochs': 1, 'batch_size': 9, 'optimiser': {'name': 'adam'}}\n"
+        "parts = {'network': {'name': 'broken'}, 'training': training}\n"
+        "data = {'datasets': ['cinquin_1d'], 'metrics': ['rmse']}\n"
+        "tables.add(tables.simple('broken', '', methods=['MAP'], parts=parts, **data))\n"
+    )
+    monkeypatch.setenv("FVI_PLUGINS", str(folder / "broken.py"))
+    command = ("run", "broken", "--protocol", "smoke", "--seeds", "1")
+    reason = "UnfitModule: network 'broken': forward() fails at inputs [2, 1]: AttributeError: 'Broken' object has no "
+    reason += f"attribute 'haed' ({folder / 'broken.py'}, line 8)"
+    with forgotten():
+        assert reason in say(*command, "--dry-run")[1]
+        assert reason in say(*command, "--executor", "inprocess")[1]
+
+
 @pytest.mark.parametrize(
     "name", ["digits", "toys", "uci", "cinquin2024-1", "rudner2022-1", "rudner2022-2", "dirichlet2022-11"]
 )

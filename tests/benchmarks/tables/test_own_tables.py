@@ -57,6 +57,17 @@ def test_the_likelihood_follows_the_task_unless_it_is_named() -> None:
     assert named[0]["parts"]["likelihood"]["name"] == "robust_max"
 
 
+def test_smoke_fits_a_kernel_by_few_steps() -> None:
+    table = own(methods=["GFSVI", "GWI"])
+    steps = {
+        protocol: [
+            run["parts"]["prior" if run["method"] == "GFSVI" else "family"]["fit_steps"] for run in table.runs(protocol)
+        ]
+        for protocol in ("smoke", "paper")
+    }
+    assert steps["smoke"] == [5] * 4 and min(steps["paper"]) > 5
+
+
 @pytest.mark.parametrize("named", [{}, {"name": "gradient"}])
 def test_parts_of_a_method_without_a_name_are_those_of_the_table(named, monkeypatch) -> None:
     monkeypatch.setattr(methods, "_ROWS", dict(methods.catalogue()))
