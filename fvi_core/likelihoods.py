@@ -50,8 +50,18 @@ class Likelihood:
         raise NotImplementedError
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points."""
-        return self.log_prob(params, f, y).mean((1, 2))
+        """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points.
+
+        Raises ValueError where :meth:`log_prob` has another shape: ``f - y`` without an axis of samples in y would
+        compare replicas with each other.
+        """
+        values = self.log_prob(params, f, y)
+        if values.shape != f.shape[:3]:
+            raise ValueError(
+                f"likelihood {self.name!r}: log_prob(): expected [R, S, N], here {list(f.shape[:3])}, found "
+                f"{list(values.shape)}: f is [R, S, N, Q] and y [R, N], so use y[:, None]"
+            )
+        return values.mean((1, 2))
 
     @property
     def is_pointwise(self) -> bool:

@@ -80,7 +80,8 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
     likelihood = LIKELIHOODS.build(parts["likelihood"])
     if likelihood.has_noise != (split.task == "regression"):
         use = "regression" if likelihood.has_noise else "classification"
-        raise ValueError(f"likelihood {likelihood.name!r} is for {use}, data set {split.name} for {split.task}")
+        hint = "" if likelihood.has_noise else "; one for regression has a method noise_std()"
+        raise ValueError(f"likelihood {likelihood.name!r} is for {use}, data set {split.name} for {split.task}{hint}")
     network = build_network(parts["network"], split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     return interface.build(network, parts, parts["training"])
 

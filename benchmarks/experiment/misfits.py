@@ -17,7 +17,7 @@ import datasets
 from benchmarks.experiment.assembly import FittedRun, build_data, build_model, pool_names, run_streams
 from benchmarks.experiment.prediction import predict_sets
 from benchmarks.records.config import canonical_json, method_of
-from benchmarks.records.hyperparameters import FITTING, context_pools, known, own_parts, resolve
+from benchmarks.records.hyperparameters import FITTING, context_pools, known, named, own_parts, resolve
 from benchmarks.shapes import PartsConfig, RunConfig
 from benchmarks.tables.simple import LIKELIHOODS
 from datasets import Arrays, Pool, Split
@@ -50,6 +50,8 @@ REQUIRED = {
 }
 """Hyper-parameters without a default, where a part is tried by its name."""
 POINTS, CLASSES, VECTOR = 4, 2, (2,)
+REPLICAS = 3
+"""Replicas with which plug-ins' parts are tried: unlike samples and points, so that axes are not mistaken."""
 WEIGHTS, FITTED, PRODUCTS = 1_000_000, 5_000, 100_000_000
 """Most weights of a network with which parts are tried, the same with a fit part (whose matrices may have a row for
 each weight), and most multiplications of the network's pass of one input."""
@@ -151,14 +153,15 @@ def _try(parts: PartsConfig, points: Points) -> None:
         x = model.network.example[torch.arange(POINTS) % len(model.network.example)].float().numpy()
         split = made_up(points, pool_names(model), x)
     device, dtype = torch.device("cpu"), DTYPES[parts["training"].get("dtype", "float64")]
-    training_data, streams = build_data(model, [split], device, dtype), run_streams([config], device, dtype)
+    replicas = 1 if all(name in known()[kind] for kind, name in named(parts)) else REPLICAS
+    training_data, streams = build_data(model, [split], device, dtype), run_streams([config] * replicas, device, dtype)
     trial = None if model.divergence is None else Trial(model.divergence)
     model = replace(model, divergence=trial)
-    (trained,) = training.start(model, training_data, streams.child("train"), None).run()
+    trained = training.start(model, training_data, streams.child("train"), None).run()[0]
     if trial is not None and not trial.times:
         raise NotSupported(f"family {parts['family']['name']!r} has its own objective and uses no divergence")
     if trained.parameters is not None:
-        evaluating = streams.child("evaluate")
+        evaluating = run_streams([config], device, dtype).child("evaluate")
         fitted = model.after_training(trained.parameters, training_data, evaluating)
         predict_sets(FittedRun(config, split, training_data, model, fitted, evaluating))
 
@@ -170,20 +173,26 @@ def made_up(points: Points, pools: Iterable[str], x: np.ndarray | None = None) -
     vectors = (points.n_outputs,) if points.n_outputs > 1 else ()
     values = np.linspace(-1, 1, POINTS * points.n_outputs).reshape(POINTS, *vectors)
     arrays = Arrays(x, np.arange(POINTS) % points.n_outputs if points.task == "classification" else values)
-    about = "tiny", "1", 0, "", points.task, points.n_outputs
+    about = "(made up)", "1", 0, "", points.task, points.n_outputs
     own = {name: lambda: Pool(x, "made up") for name in pools}
     return Split(*about, arrays, arrays, x.min(0), x.max(0), arrays if points.held else None, pools=own)
 
 
 class Trial(Divergence):
-    """Divergence that counts its calls."""
+    """Divergence that counts its calls. Raises NotSupported for a value without a gradient."""
 
     def __init__(self, divergence: Divergence) -> None:
         self.divergence, self.times = divergence, 0
 
     def __call__(self, step: Step) -> torch.Tensor:
         self.times += 1
-        return self.divergence(step)
+        value = self.divergence(step)
+        if torch.is_grad_enabled() and isinstance(value, torch.Tensor) and not value.requires_grad:
+            raise NotSupported(
+                f"divergence {self.divergence.name!r}: expected a value with a gradient in the trained parameters, "
+                "found none, so that training would not notice it: leave out detach(), no_grad() and the like"
+            )
+        return value
 
     def check(self, family: Family, draws: int) -> None:
         self.divergence.check(family, draws)

@@ -73,7 +73,7 @@ def sources(parts: PartsConfig, dataset: str) -> dict[str, str]:
     made_by = datasets.made_by(dataset)
     digest = made_by and module_digest(made_by, f"data set {dataset}")
     digests = {f"data set {dataset}": digest} if digest else {}
-    for kind, name in _named(parts) if _extended() else ():
+    for kind, name in named(parts) if _extended() else ():
         cls = REGISTRIES[kind].classes.get(name)
         own = cls is None or name in known()[kind]
         digest = None if own else source_digest(cls)  # type: ignore[arg-type]  # a class can be hashed
@@ -261,15 +261,15 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(each)
 
 
-def _named(spec: Any, kind: str | None = None) -> list[tuple[str, str]]:
+def named(spec: Any, kind: str | None = None) -> list[tuple[str, str]]:
     """Kind and name of every part in resolved parts."""
     if kind is None:
-        return [pair for each in PARTS for pair in _named(spec[each], each)]
+        return [pair for each in PARTS for pair in named(spec[each], each)]
     if isinstance(spec, list):
-        return [pair for each in spec for pair in _named(each, kind)]
+        return [pair for each in spec for pair in named(each, kind)]
     if not isinstance(spec, dict):
         return []
     name = spec.get("name", "") if kind in REGISTRIES else ""
     fields = _fields(kind, name, kind)
-    inner = [pair for key, entry in fields.items() if "of" in entry for pair in _named(spec[key], entry["of"])]
+    inner = [pair for key, entry in fields.items() if "of" in entry for pair in named(spec[key], entry["of"])]
     return ([(kind, name)] if kind in REGISTRIES else []) + inner

@@ -11,10 +11,12 @@ from benchmarks.experiment import misfits as trials
 from benchmarks.experiment.misfits import misfits
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.divergences import Divergence, Step
+from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import ModuleNetwork
-from fvi_core.registry import CONTEXTS, DIVERGENCES, NETWORKS
-from tests.benchmarks.experiment.test_execute import MOONS, config
+from fvi_core.registry import CONTEXTS, DIVERGENCES, LIKELIHOODS, NETWORKS
+from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config
 
+HELD: dict[str, Any] = {"name": "held"}
 LAPLACE = {"name": "laplace", "structure": "full"}
 
 
@@ -61,7 +63,7 @@ NETWORK = {
 
 @pytest.fixture(autouse=True)
 def own(monkeypatch):
-    for registry in (NETWORKS, CONTEXTS, DIVERGENCES):
+    for registry in (NETWORKS, CONTEXTS, DIVERGENCES, LIKELIHOODS):
         monkeypatch.setattr(registry, "classes", dict(registry.classes))
     for name, make in NETWORK.items():
         body = {"__doc__": "A network.", "build": lambda self, shape, outputs, make=make: make(shape, outputs)}
@@ -74,6 +76,30 @@ def own(monkeypatch):
 
         def __call__(self, step: Step) -> torch.Tensor:
             return torch.einsum("rbd,rbe->r", step.x, step.sample_context())
+
+    @DIVERGENCES.register("held")
+    @dataclass(frozen=True)
+    class Held(Divergence):
+        """The first weight's square, without a gradient, or with one after moving the inputs."""
+
+        moves: bool = False
+
+        def __call__(self, step: Step) -> torch.Tensor:
+            if self.moves:
+                step.x.mul_(2)
+            first = next(iter(step.parameters.values())).flatten(1)[:, 0].square()
+            return first if self.moves else first.detach()
+
+    @LIKELIHOODS.register("joined")
+    @dataclass(frozen=True)
+    class Joined(Likelihood):
+        """Squares of outputs without their axis of samples."""
+
+        def log_prob(self, params: Any, f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return -(f.squeeze(-1) - y).square()
+
+        def noise_std(self, params: Any) -> torch.Tensor:
+            return torch.ones(1)
 
     @CONTEXTS.register("every_other")
     @dataclass(frozen=True)
@@ -132,3 +158,22 @@ def test_a_network_that_is_too_large_is_named_and_a_tiny_one_is_tried(monkeypatc
     monkeypatch.setattr(trials, "PRODUCTS", 5)
     assert one("GFSVI", "normed") == ""
     assert "multiplications for an input, of at most 5 in a trial;" in capsys.readouterr().out
+
+
+def test_the_gradient_of_a_divergence_and_tensors_of_others_are_watched():
+    assert "divergence 'held': expected a value with a gradient in the trained" in one(
+        "MFVI", "normed", divergence=HELD
+    )
+    assert "more than one element of the written-to tensor" in one("MAP", "normed", divergence=HELD | {"moves": True})
+
+
+def test_parts_of_plugins_are_tried_on_more_replicas_than_samples():
+    """A likelihood that joins ``[R, S, N]`` and ``[R, N]`` is right for one replica."""
+    joined = {"name": "joined"}
+    message = "log_prob(): expected [R, S, N], here [3, 1, 4], found [3, 3, 4]: f is [R, S, N, Q] and y [R, N]"
+    assert message in one("MFVI", "normed", CURVE, likelihood=joined)
+
+
+def test_a_likelihood_without_noise_says_how_it_gets_one():
+    (line,) = misfits([config("MAP", dataset=CURVE, parts={"likelihood": {"name": "categorical"}})])
+    assert line.endswith("data set (made up) for regression; one for regression has a method noise_std()")
