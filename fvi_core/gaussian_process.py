@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fvi_core.data import rows
-from fvi_core.kernels import Kernel, Params, evenly_spaced
+from fvi_core.kernels import Kernel, Params, among, evenly_spaced
 from fvi_core.random import Streams
 from fvi_core.scales import inverse_softplus_of, softplus
 from fvi_core.telling import due, tell
@@ -191,7 +191,7 @@ def _covariance(kernel: Kernel, params: Params, noise: Tensor, x: Tensor, y: Ten
     if kernel.vector:
         y, noise = y.flatten(1), noise.flatten(1) if noise.dim() == 3 else noise
     noise = noise.mT if noise.dim() == 3 else noise.reshape(len(noise), 1, -1)
-    gram = kernel(params, x, x)[:, None]
+    gram = among(kernel, params, x)[:, None]
     targets = y[:, None] if y.dim() == 2 else y.mT
     return gram, noise.expand(-1, -1, gram.shape[-1]), targets[..., None]
 

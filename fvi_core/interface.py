@@ -148,7 +148,8 @@ def fit(
     network = ModuleNetwork(module, x[:3], head=head)
     likelihood_part = likelihood or own.get("likelihood")
     built = LIKELIHOODS.build(likelihood_part) if likelihood_part else None
-    targets = Targets.of(y, network.n_outputs, built, not trained_already)
+    standardise = not trained_already and (built is None or built.standardised)
+    targets = Targets.of(y, network.n_outputs, built, standardise)
     usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = likelihood_part or {"name": usual}
     _match_dropout(network, method, chosen["family"], parts)

@@ -46,6 +46,18 @@ class Kernel:
         raise NotImplementedError
 
 
+def among(kernel: Kernel, params: Params, x: Tensor) -> Tensor:
+    """Return the kernel at all pairs of points ``[R, N, N]``. Raises ValueError where it has another shape."""
+    value, size = kernel(params, x, x), x.shape[1] * (x[0, 0].numel() if kernel.vector else 1)
+    if value.dim() != 3 or value.shape[1:] != (size, size):
+        name = getattr(kernel, "name", type(kernel).__name__)
+        raise ValueError(
+            f"kernel {name!r}: expected values [R, N, M], here [{len(x)}, {size}, {size}], found {list(value.shape)}: "
+            "keep the first axis of inputs and hyper-parameters, that of replicas"
+        )
+    return value
+
+
 @dataclass(frozen=True)
 class Stationary(Kernel):
     """sigma^2 rho(r), r = |(x - x') / lengthscale|.

@@ -31,6 +31,7 @@ class Likelihood:
     has_closed_form: ClassVar[bool] = False  # expected_log_prob_gaussian exists
     by_draws: ClassVar[bool] = True  # data_term has a gradient in f
     independent_outputs: ClassVar[bool] = False  # closed forms are wrong for outputs that depend on each other
+    standardised: ClassVar[bool] = True  # a regression's targets may be (y - mean) / std; False for counts and the like
 
     @property
     def learned(self) -> bool:
@@ -50,13 +51,9 @@ class Likelihood:
         raise NotImplementedError
 
     def data_term(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points.
-
-        Raises ValueError where :meth:`log_prob` has another shape: ``f - y`` without an axis of samples in y would
-        compare replicas with each other.
-        """
+        """Likelihood term of the objective, ``[R]``: the mean log-likelihood over samples and points."""
         values = self.log_prob(params, f, y)
-        if values.shape != f.shape[:3]:
+        if values.shape != f.shape[:3]:  # f - y without an axis of samples in y would compare replicas
             raise ValueError(
                 f"likelihood {self.name!r}: log_prob(): expected [R, S, N], here {list(f.shape[:3])}, found "
                 f"{list(values.shape)}: f is [R, S, N, Q] and y [R, N], so use y[:, None]"

@@ -301,9 +301,9 @@ class Model:
             marginals,
         )
         divergence = self.divergence(step)
+        _check_replicas(f"divergence {self.divergence.name!r}", divergence, len(x))
         if not context_size:
             self._refuse_context(f"divergence {self.divergence.name!r} compares no functions")
-        _check_replicas(f"divergence {self.divergence.name!r}", divergence, len(x))
         return self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence - log_likelihood
 
 

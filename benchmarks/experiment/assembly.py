@@ -82,6 +82,11 @@ def build_model(parts: PartsConfig, split: Split) -> Model:
         use = "regression" if likelihood.has_noise else "classification"
         hint = "" if likelihood.has_noise else "; one for regression has a method noise_std()"
         raise ValueError(f"likelihood {likelihood.name!r} is for {use}, data set {split.name} for {split.task}{hint}")
+    if not likelihood.standardised and (split.y_mean, split.y_std) != (0.0, 1.0):
+        raise ValueError(
+            f"likelihood {likelihood.name!r} is for targets as they are, and those of data set {split.name} are "
+            "standardised: add the data set with standardise=False"
+        )
     network = build_network(parts["network"], split.train.x.shape[1:], likelihood.outputs(split.n_outputs))
     return interface.build(network, parts, parts["training"])
 

@@ -171,7 +171,7 @@ def made_up(points: Points, pools: Iterable[str], x: np.ndarray | None = None) -
     if x is None:
         x = np.random.RandomState(0).uniform(-1, 1, (POINTS, *points.shape)).astype(np.float32)
     vectors = (points.n_outputs,) if points.n_outputs > 1 else ()
-    values = np.linspace(-1, 1, POINTS * points.n_outputs).reshape(POINTS, *vectors)
+    values = np.arange(POINTS * points.n_outputs, dtype=np.float64).reshape(POINTS, *vectors)  # may be counts
     arrays = Arrays(x, np.arange(POINTS) % points.n_outputs if points.task == "classification" else values)
     about = "(made up)", "1", 0, "", points.task, points.n_outputs
     own = {name: lambda: Pool(x, "made up") for name in pools}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from fvi_core.data import TrainingSet
 from fvi_core.families.base import Functions, NotSupported
 from fvi_core.gaussian_process import fit_kernel
+from fvi_core.kernels import among
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
@@ -92,7 +94,8 @@ class GaussianProcess(Prior):
             raise NotSupported(
                 f"prior {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
             )
-        cov = (kernel.diagonal(parameters, x) if covariance == "diagonal" else kernel(parameters, x, x)).unsqueeze(1)
+        cov: Any = kernel.diagonal(parameters, x) if covariance == "diagonal" else among(kernel, parameters, x)
+        cov = cov.unsqueeze(1)
         if covariance == "joint":
             cov = cov if kernel.vector else joint_of_independent(cov.expand(-1, network.n_outputs, -1, -1))
         elif kernel.vector:  # one process per output

@@ -7,13 +7,17 @@ import pytest
 import torch
 from torch import nn
 
+import datasets
+import fvi_core as fvi
 from benchmarks.experiment import misfits as trials
+from benchmarks.experiment.assembly import build_model
 from benchmarks.experiment.misfits import misfits
 from fvi_core.contexts import Context, ContextSource
 from fvi_core.divergences import Divergence, Step
+from fvi_core.kernels import Kernel
 from fvi_core.likelihoods import Likelihood
 from fvi_core.networks import ModuleNetwork
-from fvi_core.registry import CONTEXTS, DIVERGENCES, LIKELIHOODS, NETWORKS
+from fvi_core.registry import CONTEXTS, DIVERGENCES, KERNELS, LIKELIHOODS, NETWORKS
 from tests.benchmarks.experiment.test_execute import CURVE, MOONS, config
 
 HELD: dict[str, Any] = {"name": "held"}
@@ -63,7 +67,7 @@ NETWORK = {
 
 @pytest.fixture(autouse=True)
 def own(monkeypatch):
-    for registry in (NETWORKS, CONTEXTS, DIVERGENCES, LIKELIHOODS):
+    for registry in (NETWORKS, CONTEXTS, DIVERGENCES, KERNELS, LIKELIHOODS):
         monkeypatch.setattr(registry, "classes", dict(registry.classes))
     for name, make in NETWORK.items():
         body = {"__doc__": "A network.", "build": lambda self, shape, outputs, make=make: make(shape, outputs)}
@@ -100,6 +104,24 @@ def own(monkeypatch):
 
         def noise_std(self, params: Any) -> torch.Tensor:
             return torch.ones(1)
+
+    @KERNELS.register("unstacked")
+    @dataclass(frozen=True)
+    class Unstacked(Kernel):
+        """The kernel of one replica."""
+
+        def __call__(self, params: Any, x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+            return (-torch.cdist(x1[0], x2[0])).exp().double()
+
+    @LIKELIHOODS.register("counts")
+    @dataclass(frozen=True)
+    class Counts(Joined):
+        """For targets as they are."""
+
+        standardised = False
+
+        def log_prob(self, params: Any, f: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.distributions.Poisson(f[..., 0].exp()).log_prob(y[:, None])
 
     @CONTEXTS.register("every_other")
     @dataclass(frozen=True)
@@ -177,3 +199,26 @@ def test_parts_of_plugins_are_tried_on_more_replicas_than_samples():
 def test_a_likelihood_without_noise_says_how_it_gets_one():
     (line,) = misfits([config("MAP", dataset=CURVE, parts={"likelihood": {"name": "categorical"}})])
     assert line.endswith("data set (made up) for regression; one for regression has a method noise_std()")
+
+
+@pytest.mark.parametrize("fixed", [None, {"log_variance": 0.0}])
+def test_a_kernel_without_the_axis_of_replicas_is_named(fixed):
+    prior = {"name": "gaussian_process", "kernel": {"name": "unstacked"}, "parameters": fixed}
+    message = "kernel 'unstacked': expected values [R, N, M], here [3, 4, 4], found [4, 4]: keep the first axis"
+    assert message in one("FSVI", "normed", CURVE, prior=prior)
+
+
+def test_a_likelihood_of_counts_is_tried_on_counts_and_refuses_standardised_targets(tmp_path):
+    counts = {"likelihood": {"name": "counts"}}
+    assert one("MAP", "normed", CURVE, **counts) == ""
+    message = (
+        "likelihood 'counts' is for targets as they are, .* data set boston are standardised: .* standardise=False"
+    )
+    with pytest.raises(ValueError, match=message):
+        build_model(config("MAP", dataset="boston", parts=counts)["parts"], datasets.load("boston"))
+
+
+def test_fit_leaves_counts_as_they_are():
+    x, y = torch.linspace(-1, 1, 30)[:, None], torch.arange(30) // 6
+    posterior = fvi.fit(nn.Sequential(nn.Linear(1, 1)), (x, y), "MAP", epochs=2, likelihood={"name": "counts"})
+    assert (posterior.targets.mean, posterior.targets.std) == ((0.0,), (1.0,))
