@@ -82,13 +82,15 @@ class Paper:
 
 def write(suite: Suite, records: Records, out: Path, say: Callable[[str], None] = print) -> Paper:
     """Write the source into a folder and compile it there. Raises BenchmarkError without a working LaTeX."""
-    with drawing(list(FIGURES.values()), suite, records, out, None, None, (".pdf",)) as drawn:
-        return _write(Book(suite, records), out, drawn, say)
-
-
-def _write(book: Book, out: Path, figures: Iterable[Drawn], say: Callable[[str], None]) -> Paper:
-    methods = Methods(book)
+    _ = records.digests  # before any record is read, so that no stamp is newer than its figure
     say("Tables: every record is read")
+    methods = Methods(Book(suite, records))
+    with drawing(list(FIGURES.values()), suite, records, out, None, None, (".pdf",)) as drawn:
+        return _write(methods, out, drawn, say)
+
+
+def _write(methods: Methods, out: Path, figures: Iterable[Drawn], say: Callable[[str], None]) -> Paper:
+    book = methods.book
     shown = [sheet for sheet in book.flat if sheet.filled]
     parts = [
         _front(book, len(shown)),

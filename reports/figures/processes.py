@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from reports.records import Records
 
 MOST = 8  # processes; more of them wait for the disk and the longest figure
 WORTH = 4  # figures for which starting a process pays
+_from: list[Any] = []  # suite, records, folder, ...: what a process draws from, as it was when the process began
 
 
 @contextmanager
@@ -26,19 +28,17 @@ def drawing(
 ) -> Iterator[Iterable[Drawn]]:
     """Yield the results of :func:`reports.figures.draw`, in order; several processes begin to draw at once.
 
-    Few figures are drawn in this process when the results are read, as are those of a suite of one's own class, which
-    may not pass to another process, and those whose process was killed.
+    Processes are forks of this one, so that none imports a library or reads a record which this one has read already.
+    Few figures are drawn in this process when the results are read, as are those whose process was killed.
     """
+    _ = records.digests  # before any record is read, so that no stamp is newer than its figure
     count = min(available_cores(), MOST, len(figures) // WORTH)
-    if count < 2 or type(suite) is not Suite:
-        _ = records.digests  # before any record is read, so that no stamp is newer than its figure
+    if count < 2:
         yield draw(figures, suite, records, out, *more)
         return
-    about = suite, records.store.root, records.state, out, *more
-    # Ctrl-C reaches every process: the one that waits for the results stops the others.
-    ignoring = signal.signal, (signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(count, get_context("spawn"), *ignoring) as pool:
-        waiting = [(figure, pool.submit(_drawn, figure, *about)) for figure in figures]
+    importlib.import_module("reports.figures.style")  # matplotlib, once for all
+    with ProcessPoolExecutor(count, get_context("fork"), _begin, (suite, records, out, *more)) as pool:
+        waiting = [(figure, pool.submit(_drawn, figure)) for figure in figures]
         try:
             yield _results(waiting, suite, records, out, *more)
         finally:
@@ -53,11 +53,12 @@ def _results(waiting: list[tuple[Figure, Future[list[Drawn]]]], *here: Any) -> I
             yield from draw([figure], *here)
 
 
-def _drawn(figure: Figure, suite: Suite, results: Path, state: Path | str | None, *more: Any) -> list[Drawn]:
-    return list(draw([figure], suite, _records(results, state), *more))
+def _begin(*about: Any) -> None:
+    # Ctrl-C reaches every process: the one that waits for the results stops the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # what is shared stays shared: a collection would write to it
+    _from[:] = about
 
 
-@cache
-def _records(results: Path, state: Path | str | None) -> Records:
-    """Return the records of a process, which reads each of them once."""
-    return Records(results, state)
+def _drawn(figure: Figure) -> list[Drawn]:
+    return list(draw([figure], *_from))

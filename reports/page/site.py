@@ -111,9 +111,10 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
     digest = stamp.of_site(suite, records, figures, (out / API).exists())
     found = stamp.last_site(out, digest)
     if found is None:
-        chosen = list(FIGURES.values()) if figures else []
+        _ = records.digests  # before any record is read, so that no stamp is newer than its figure
+        chosen, writer = list(FIGURES.values()) if figures else [], _Writer(suite, records, out)
         with drawing(chosen, suite, records, out, None, None, (".svg", ".csv.xz")) as drawn:
-            found = _Writer(suite, records, out).write(drawn)
+            found = writer.write(drawn)
         stamp.keep_site(out, digest, *found)
     names, problems = found
     sizes = {name: (out / name).stat().st_size for name in names}
