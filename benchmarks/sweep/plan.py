@@ -286,8 +286,7 @@ def recorded_protocol(table: Any, protocol: str | None, is_recorded: Callable[[R
 def recorded_datasets(table: Any, protocol: str, is_recorded: Callable[[RunConfig], bool]) -> set[str]:
     """Return the data sets on which any run of a table is recorded; is_recorded: whether a run is."""
     names: set[str] = set()
-    for config in table.runs(protocol):
-        name = config["dataset"]["name"]
-        if name not in names and is_recorded(config):
+    for _, name, runs in table.plans(protocol):
+        if name not in names and any(map(is_recorded, runs)):
             names.add(name)
     return names

@@ -29,11 +29,12 @@ def drawing(
     """Yield the results of :func:`reports.figures.draw`, in order; several processes begin to draw at once.
 
     Processes are forks of this one, so that none imports a library or reads a record which this one has read already.
-    Few figures are drawn in this process when the results are read, as are those whose process was killed.
+    Few figures are drawn in this process when the results are read, as are those of a suite of one's own class, whose
+    code may not bear a fork, and those whose process was killed.
     """
     _ = records.digests  # before any record is read, so that no stamp is newer than its figure
     count = min(available_cores(), MOST, len(figures) // WORTH)
-    if count < 2:
+    if count < 2 or type(suite) is not Suite:
         yield draw(figures, suite, records, out, *more)
         return
     importlib.import_module("reports.figures.style")  # matplotlib, once for all

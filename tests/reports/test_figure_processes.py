@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from multiprocessing import active_children
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.errors import UsageError
 from benchmarks.suite import Suite
-from reports.figures import FIGURES, draw, processes
+from reports.figures import FIGURES, Drawn, draw, processes
 from reports.figures.options import Options
 from reports.figures.processes import drawing
 from reports.records import Records
@@ -49,3 +51,16 @@ def test_an_error_of_the_user_reaches_the_one_who_reads(tmp_path: Path) -> None:
     ):
         list(drawn)
     assert not active_children()
+
+
+def test_processes_draw_from_what_was_read_before_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite, records = Suite(), Records(tmp_path)
+
+    def stub(figures: Any, *given: Any) -> list[Drawn]:
+        return [Drawn(figure.name, skipped=f"{os.getpid()} {[*map(id, given)][:2]}") for figure in figures]
+
+    monkeypatch.setattr(processes, "draw", stub)
+    with drawing(CHOSEN, suite, records, tmp_path) as drawn:
+        found = {tuple(each.skipped.split(" ", 1)) for each in drawn}
+    assert str(os.getpid()) not in {pid for pid, _ in found}
+    assert {objects for _, objects in found} == {str([id(suite), id(records)])}
