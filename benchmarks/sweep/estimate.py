@@ -20,7 +20,7 @@ from benchmarks.shapes import Record, RunConfig
 from benchmarks.state import kept
 from benchmarks.state.checkpoints import Progress, progress
 from benchmarks.sweep.plan import MEANINGLESS, RunGroup
-from benchmarks.sweep.similar import SIMILAR, Clock, Cost, Recorded, evaluation, paces, similar, stops_early
+from benchmarks.sweep.similar import SIMILAR, Clock, Cost, Recorded, evaluation, low, paces, similar, stops_early
 from benchmarks.sweep.threads import threads
 from fvi_core.telling import duration, plural
 
@@ -30,7 +30,7 @@ RECORDS, ELSEWHERE, CHECKPOINT = "records", "records of another processor", "a c
 
 @dataclass
 class Estimate:
-    """Estimated seconds on one core of what is left to do. groups: by the keys of a run group, where the cost is known.
+    """Estimated seconds of what is left to do, on one idle core. groups: by the keys of a run group, where known.
 
     saved: by the same keys, the fraction of training that checkpoints or stored parameters have saved;
     ends: by the same keys, the fraction after which training is expected to end;
@@ -79,7 +79,7 @@ class Estimate:
             wall = f", {duration(self.wall(workers))} here with {plural(workers, 'worker')}" if workers else ""
             runs = f"{self.runs - len(self.unknown)} of " * bool(self.unknown) + plural(self.runs, "run")
             cost = hours(self.seconds, "at most" if self.early else "about")
-            lines = [f"estimate: {runs}, {cost} core-hours{wall}"]
+            lines = [f"estimate: {runs}, {cost} core-hours{wall} on otherwise idle cores"]
             details = [f"{plural(count, 'run')} by {source}" for source, count in self.sources.items()]
             details += [f"{self.trained_only} of them without their evaluation"] * bool(self.trained_only)
             details += [f"training may end early in {self.early}"] * bool(self.early)
@@ -216,15 +216,11 @@ class Known:
         return [one for one in self.records(folder) if one.config["protocol"] != MEANINGLESS]
 
     def _recorded(self, config: RunConfig, recorded: Sequence[Recorded], source: str) -> Cost:
-        """Cost of a run by records of its kind: the lower quartile, because times are longer for runs trained beside
-        other work."""
+        """Cost of a run by records of its kind: the lower quartile."""
         training = [self.scaled(one) for one in recorded]
-        same = [one for one in training if kind_key(one.config) == kind_key(config)]
-        known = [one.cost.evaluation for one in same] or [evaluation(config, one) for one in training]
-        evaluations = [each for each in known if each is not None]
-        trained = same or training
-        seconds, share = low([one.cost.training for one in trained]), low([one.share for one in trained])
-        return Cost(seconds, low(evaluations) if evaluations else None, source, share)
+        known = [one for one in training if kind_key(one.config) == kind_key(config)] or training
+        seconds, share = low([one.cost.training for one in known]), low([one.share for one in known])
+        return Cost(seconds, evaluation(config, known), source, share)
 
     @cached_property
     def paces(self) -> dict[Clock, float]:
@@ -235,10 +231,11 @@ class Known:
         """Return a record with its seconds as this processor would need them, not beside other work."""
         if one.clock == self.clock:
             return one
-        own = [pace for clock, pace in self.paces.items() if clock.own]
-        pace = self.paces.get(self.clock, median(own) if own else self.paces.get(Clock(self.cpu), 0.0))
+        pace = self.paces.get(self.clock, median([each for clock, each in self.paces.items() if clock.own] or [0.0]))
         times = math.exp(pace - self.paces.get(one.clock, 0.0))
-        return replace(one, cost=replace(one.cost, training=one.cost.training * times), fit=one.fit * times)
+        evaluated = one.cost.evaluation and one.cost.evaluation * times
+        cost = replace(one.cost, training=one.cost.training * times, evaluation=evaluated)
+        return replace(one, cost=cost, fit=one.fit * times)
 
     def _here(self, one: Recorded) -> bool:
         """Whether a record's processor costs what this one does: the same name, and the same numbers if both have
@@ -253,17 +250,12 @@ class Known:
         training, epochs = _number(about, "seconds"), _number(about, "epochs")
         if training is None or about.get("device") != self.device or about.get("threads") != 1:
             return None
-        # A fit follows at once, beside the same work.
+        # Fit and evaluation follow at once, beside the same work.
         busy, fit = min(1.0, _number(about, "busy") or 1.0), _number(about, "fit_seconds") or 0.0
-        cost = Cost((training + fit) * busy, _number(about, "evaluate_seconds"), RECORDS)
+        cost = Cost((training + fit) * busy, (_number(about, "evaluate_seconds") or 0.0) * busy or None, RECORDS)
         share = min(1.0, epochs / planned) if planned and epochs else 1.0
         clock = Clock(str(about.get("cpu")), own=bool(_number(about, "busy")))
         return Recorded(fixed(record["config"]), cost, share, clock, _number(about, "stack") or 1.0, fit * busy)
-
-
-def low(seconds: list[float]) -> float:
-    """Return the lower quartile, always one of the values."""
-    return sorted(seconds)[(len(seconds) - 1) // 4]
 
 
 def _number(about: Mapping[str, Any], name: str) -> float | None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fvi_core.networks import Network
 
 SIMILAR = "records of similar runs, in proportion to the work"
-# Costs in multiplications of float32: of a step, for each number that a layer gives, and of other types.
-STEP, VALUE, TYPES = 1e7, 100, {"float64": 2.0, "bfloat16": 0.5}
+# Costs in multiplications of float32: of a step, of an evaluated input, of each number that a layer gives, other types.
+STEP, INPUT, VALUE, TYPES = 1e7, 1e6, 100, {"float64": 2.0, "bfloat16": 0.5}
 SINGLE = ("point", "swag", "centroids")  # families that train one network, however many draws their setting has
 
 
@@ -107,14 +107,14 @@ def _patience(config: RunConfig) -> int:
 
 def _epochs(config: RunConfig, other: RunConfig, other_epochs: float) -> float | None:
     """Expected epochs of a training, of which another one made so many; None where training may end early and the other
-    did not. The lowest validation loss is expected after the same sum of learning rates."""
+    shows no end before. The lowest validation loss is expected after the same sum of learning rates."""
     if not stops_early(config):
         return passes(config)
-    if not stops_early(other) or other_epochs >= passes(other):
-        return None
     ours, theirs = ((each["parts"]["training"].get("optimiser") or {}).get("lr") or 1.0 for each in (config, other))
-    best = max(0.0, other_epochs - _patience(other)) * theirs / ours
-    return min(passes(config), best + _patience(config))
+    end = max(0.0, other_epochs - _patience(other)) * theirs / ours + _patience(config)
+    # The other's last epoch is a lower bound.
+    unknown = not stops_early(other) or (other_epochs >= passes(other) and end < passes(config))
+    return None if unknown else min(passes(config), end)
 
 
 def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
@@ -142,8 +142,8 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
     """Return the cost of a run by records of its method, in proportion to the work.
 
     Seconds of an epoch, epochs, seconds of a fit and of an evaluation are medians over the kinds that show them, in
-    which similar kinds weigh more: by work of a step, data, and number of different settings. None without such a
-    record, or where the work of a run is not known.
+    which similar kinds weigh more: by work of a step, data, and number of different settings. A kind shows its lower
+    quartile. None without such a record, or where the work of a run is not known.
     """
     own, kinds = work(config, stack), defaultdict(list)
     for one in known:
@@ -155,22 +155,25 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
         other, recorded_epochs = same[0].config, fmean(one.share for one in same) * passes(same[0].config)
         theirs = work(other, same[0].stack)
         if own and theirs and recorded_epochs:
-            apart = 2 * abs(math.log(own[0] / theirs[0])) + 0.4 * len(differences(config, other))
-            apart += 2 * (other["dataset"]["name"] != config["dataset"]["name"])
-            # The fastest of a kind: others may have run beside other work.
-            epoch = min(one.cost.training - one.fit for one in same) / recorded_epochs
+            other_data = other["dataset"]["name"] != config["dataset"]["name"]
+            apart = 2 * (abs(math.log(own[0] / theirs[0])) + other_data) + len(differences(config, other))
+            epoch = low([one.cost.training - one.fit for one in same]) / recorded_epochs
             epoch *= own[0] / theirs[0] * own[1] / theirs[1]
-            fit = min(one.fit for one in same) if other["parts"].get("fit") == config["parts"].get("fit") else None
-            every.sort(key=lambda one: one.config["evaluation"]["sets"] != config["evaluation"]["sets"])
-            evaluated = next(filter(None, (evaluation(config, one) for one in every)), None)
-            costs.append((apart, epoch, _epochs(config, other, recorded_epochs), fit, evaluated))
+            fit = low([one.fit for one in same]) if other["parts"].get("fit") == config["parts"].get("fit") else None
+            epochs, seconds = _epochs(config, other, recorded_epochs), evaluation(config, same)
+            costs.append((apart, epoch, epochs, fit, seconds))
     if not costs:
         return None
     aparts, *columns = zip(*costs)
     epoch_seconds, ends, fits, evaluations = (_median(aparts, each) for each in columns)
-    epochs = passes(config) if ends is None else ends
-    share = epochs / passes(config) if passes(config) else 1.0
-    return Cost((epoch_seconds or 0.0) * epochs + (fits or 0.0), evaluations, share=share)
+    end = passes(config) if ends is None else ends
+    share = end / passes(config) if passes(config) else 1.0
+    return Cost((epoch_seconds or 0.0) * end + (fits or 0.0), evaluations, share=share)
+
+
+def low(seconds: Sequence[float]) -> float:
+    """Return the lower quartile, always one of the values: times are longer for runs trained beside other work."""
+    return sorted(seconds)[(len(seconds) - 1) // 4]
 
 
 def _median(aparts: Sequence[float], values: Sequence[float | None]) -> float | None:
@@ -204,9 +207,14 @@ def paces(known: Iterable[Recorded]) -> dict[Clock, float]:
     return found
 
 
-def evaluation(config: RunConfig, one: Recorded) -> float | None:
-    """Seconds of another evaluation on the same data, in proportion to its sets, its draws and the size of the network;
-    else None."""
+def evaluation(config: RunConfig, recorded: Iterable[Recorded]) -> float | None:
+    """Seconds of an evaluation by the records of such ones on the same data; None without any."""
+    seconds = [each for each in (_evaluation(config, one) for one in recorded) if each is not None]
+    return low(seconds) if seconds else None
+
+
+def _evaluation(config: RunConfig, one: Recorded) -> float | None:
+    """Seconds of another evaluation, in proportion to its sets, its draws and the size of the network, or None."""
     same = config["dataset"]["name"] == one.config["dataset"]["name"]
     # Comparisons and fits take longer than metrics.
     same = same and config["evaluation"].keys() == one.config["evaluation"].keys()
@@ -214,7 +222,7 @@ def evaluation(config: RunConfig, one: Recorded) -> float | None:
         return None
     alike = config["parts"] == one.config["parts"]
     own, theirs = (
-        (1 if alike else (_size(each) or 0) * networks(each))
+        (1 if alike else INPUT + (_size(each) or 0) * networks(each))
         * each["evaluation"]["samples"]
         * len(each["evaluation"]["sets"])
         for each in (config, one.config)

@@ -56,7 +56,7 @@ def test_a_sweep_begins_with_what_it_costs(say, table):
     status, output = say("run", "cheap", "--executor", "inprocess")
     lines = output.splitlines()
     assert status == 0 and "5 runs: 5 made now" in output, output
-    assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker"
+    assert lines[0] == "estimate: 5 runs, at most 5.5 core-hours, 5 h 30 min here with 1 worker on otherwise idle cores"
     assert lines[1] == "  5 runs by a checkpoint, training may end early in 5"
     assert lines[2] == "5 runs: 5 missing; 5 groups of runs to train"
 

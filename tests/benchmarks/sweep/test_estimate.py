@@ -45,10 +45,11 @@ def test_records_of_the_kind_tell_by_their_lower_quartile(folders):
 
 
 def test_a_training_beside_other_work_counts_what_its_processor_took(folders):
-    record(folders, fakes.config(10), seconds=40.0, busy=0.25)
-    assert look([fakes.config()], folders).seconds == (40.0 + 2.0) * 0.25, "a fit ran beside the same work"
-    record(folders, fakes.config(10), seconds=40.0, busy=1.001)
-    assert look([fakes.config()], folders).seconds == 42.0
+    record(folders, fakes.config(10), seconds=40.0, busy=0.25, evaluate_seconds=8.0)
+    found = look([fakes.config()], folders).seconds
+    assert found == (40.0 + 2.0 + 8.0) * 0.25, "fit and evaluation ran beside the same work"
+    record(folders, fakes.config(10), seconds=40.0, busy=1.001, evaluate_seconds=8.0)
+    assert look([fakes.config()], folders).seconds == 50.0
 
 
 @pytest.mark.parametrize(
@@ -74,9 +75,13 @@ def test_records_of_another_processor_count_by_how_slow_it_is_for_kinds_recorded
         for seed, cpu, seconds in ((10, "Z80", 30.0), (11, provenance.cpu(), 10.0)):
             about = {"cpu": cpu, "seconds": seconds, "fit_seconds": 0.0, "busy": 1.0}
             record(folders, meant(fakes.config(seed, lr=lr)), **about)
-    record(folders, meant(of("a", "boston", 0, epochs=300)), cpu="Z80", seconds=90.0, fit_seconds=0.0, busy=1.0)
+    about = {"cpu": "Z80", "seconds": 90.0, "fit_seconds": 0.0, "busy": 1.0}
+    record(folders, meant(of("a", "boston", 0, epochs=300)), **about)
     assert look([meant(of("a", "boston", 1, epochs=300))], folders).seconds == pytest.approx(30.0)
     assert look([of("a", "boston", 1, epochs=100)], folders).seconds == pytest.approx(10.0), "a similar kind"
+    evaluated = meant(of("a", "boston", 2, epochs=400))
+    record(folders, evaluated, **about, evaluate_seconds=6.0)
+    assert look([evaluated | {"seed": 3}], folders).seconds == pytest.approx(30.0 + 2.0), "as slow in evaluation"
     record(folders, meant(fakes.config(12, lr=0.1)), seconds=1.0, fit_seconds=0.0)
     found = look([meant(fakes.config(0, lr=0.1))], folders)
     assert found.seconds == 10.0, "wall times do not count beside processor time"
@@ -146,7 +151,7 @@ def test_a_kind_without_records_costs_what_similar_ones_do_in_proportion_to_the_
     assert found.seconds == pytest.approx(3.0)
     assert [*found.sources] == ["records of similar runs, in proportion to the work"]
     assert [config["method"] for config in found.unknown] == ["b"] and found.bound == "at least"
-    assert found.lines(None)[0] == "estimate: 1 of 2 runs, less than 0.01 core-hours"
+    assert found.lines(None)[0] == "estimate: 1 of 2 runs, less than 0.01 core-hours on otherwise idle cores"
     assert [config["method"] for config in found.untried] == ["a", "b"], (
         "whether they can be run at all is to be looked at"
     )

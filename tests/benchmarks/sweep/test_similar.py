@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from benchmarks.sweep.similar import STEP, VALUE, Cost, Recorded, context_points, similar, work
+from benchmarks.sweep.similar import INPUT, STEP, VALUE, Cost, Recorded, context_points, similar, work
 from tests.benchmarks import fakes
 
 
@@ -109,9 +109,9 @@ def test_the_median_of_the_kinds_most_alike_tells():
     assert found and found.training == pytest.approx(300.0)
     assert similar(config, [far[1]]) is None, "of its method alone"
     twice = [recorded(near[0].config, 3 * near[0].cost.training), near[0]]
-    assert similar(config, twice).training == pytest.approx(400.0), (
-        "the fastest of a kind: others ran beside other work"
-    )
+    assert similar(config, twice).training == pytest.approx(400.0), "the lower quartile: some ran beside other work"
+    five = [recorded(near[0].config, seconds) for seconds in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    assert similar(config, five).training == pytest.approx(2 * 2.0)
 
 
 def test_trainings_that_ended_early_tell_of_those_that_do_not_by_their_share():
@@ -138,6 +138,23 @@ def test_trainings_that_were_not_ended_early_do_not_tell_where_others_end():
     assert similar(config, [recorded(last, 98.0)]) == Cost(pytest.approx(100.0))
 
 
+def test_trainings_that_were_not_ended_before_our_last_epoch_tell_that_ours_is_not_either():
+    rule = {"early_stopping": {"patience": 3}}
+    config, ended, last = (of("a", "boston", 0, epochs=epochs, **rule) for epochs in (98, 99, 100))
+    last["parts"]["network"] |= {"activation": "tanh"}
+    ended["parts"]["network"] |= {"activation": "tanh", "init": "haiku"}
+    found = similar(config, [recorded(ended, 20.0, share=20 / 99), recorded(last, 100.0)])
+    assert (found.training, found.share) == (pytest.approx(98.0), 1.0)
+
+
+def test_a_kind_of_the_same_settings_on_other_data_weighs_more_than_one_that_differs_in_three():
+    config, alike, other = of("a", "yacht"), of("a", "boston"), of("a", "yacht")
+    other["parts"]["training"] |= {"a": 1, "b": 1, "c": 1}
+    same_work = work(alike)[0] / work(config)[0], work(alike)[1] / work(config)[1]
+    found = similar(config, [recorded(alike, 7.0), recorded(other, 90.0)])
+    assert found.training == pytest.approx(7.0 / same_work[0] / same_work[1])
+
+
 def test_a_fit_costs_what_the_same_fit_does_and_not_in_proportion_to_training():
     diagonal, full = (of("a", "boston", 0, epochs=100) for _ in range(2))
     full["parts"]["fit"], longer = {"structure": "full"}, of("a", "boston", 0, epochs=200)
@@ -159,7 +176,8 @@ def test_evaluations_cost_in_proportion_to_their_networks_draws_and_sets_where_d
     for config, hidden in ((narrow, 10), (wide, 30)):
         config["parts"]["network"] |= {"name": "mlp", "hidden": [hidden, hidden]}
     wide["parts"]["family"] = {"name": "ensemble", "base": {"name": "point"}, "size": 2}
-    times = 2 * (64 * 30 + 30 * 30 + 30 * 10 + VALUE * 70) / (64 * 10 + 10 * 10 + 10 * 10 + VALUE * 30)
+    own, theirs = 64 * 30 + 30 * 30 + 30 * 10 + VALUE * 70, 64 * 10 + 10 * 10 + 10 * 10 + VALUE * 30
+    times = (INPUT + 2 * own) / (INPUT + theirs)
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(times)
     wide["evaluation"] = {**wide["evaluation"], "samples": 10 * narrow["evaluation"]["samples"]}
     assert similar(wide, [recorded(narrow, 3.0, 1.0)]).evaluation == pytest.approx(10 * times)
