@@ -156,7 +156,7 @@ def similar(config: RunConfig, known: Iterable[Recorded], stack: float = 1) -> C
         theirs = work(other, same[0].stack)
         if own and theirs and recorded_epochs:
             other_data = other["dataset"]["name"] != config["dataset"]["name"]
-            apart = 2 * (abs(math.log(own[0] / theirs[0])) + other_data) + len(differences(config, other))
+            apart = 2 * (abs(math.log(own[0] / theirs[0])) + other_data + len(differences(config, other)))
             epoch = low([one.cost.training - one.fit for one in same]) / recorded_epochs
             epoch *= own[0] / theirs[0] * own[1] / theirs[1]
             fit = low([one.fit for one in same]) if other["parts"].get("fit") == config["parts"].get("fit") else None
