@@ -225,7 +225,8 @@ class Table:
     check_protocol = tables.Table.check_protocol
     recorded: ClassVar[dict[str, str]] = {}
     recorded_as = tables.Table.recorded_as
-    cell_runs = tables.Table.cell_runs
+    cell_runs, plans = tables.Table.cell_runs, tables.Table.plans
+    runs, keys_of_rows = tables.Table.runs, tables.Table.keys_of_rows
 
     def __init__(self, name: str, do: str = "work", n: int = 5, **training: Any) -> None:
         self.name, self.n, self.training = name, n, {"do": do, **training}
@@ -235,15 +236,6 @@ class Table:
             SimpleNamespace(label="Nobody's", published=None, method=None, added=False),
         )
         self.columns = (Column(cell=cell, label="accuracy", scale=100, digits=1),)
-
-    def keys_of_rows(self, protocol: str | None, seeds: list[int] | None = None) -> dict[str, set[str]]:
-        """Return the keys of the table's runs by row label."""
-        return {self.rows[0].label: set(map(run_key, self.runs(protocol, seeds)))}
-
-    def runs(self, protocol: str | None, seeds: list[int] | None = None) -> list[dict[str, Any]]:
-        """Return the runs of the table."""
-        self.check_protocol(protocol)
-        return [config(seed, **self.training) for seed in range(self.n) if seeds is None or seed in seeds]
 
     datasets = ("digits",)
 
@@ -261,7 +253,8 @@ class Table:
 
     def row_runs(self, row, dataset: str, protocol: str, seeds: list[int] | None = None) -> list[dict[str, Any]]:
         """Return the runs of a row."""
-        return self.runs(protocol, seeds) if row.method else []
+        kept = [seed for seed in range(self.n) if row.method and (seeds is None or seed in seeds)]
+        return [config(seed, **self.training) for seed in kept]
 
 
 TABLES = {

@@ -123,7 +123,7 @@ def test_pickles_are_not_loaded(tmp_path, capsys):
 def test_parameters_that_cannot_be_written_stop_nothing(tmp_path, capsys):
     (tmp_path / "parameters").write_text("")
     assert execute([CASE], state=tmp_path)[0].status == "done"
-    assert "the parameters cannot be written" in capsys.readouterr().out
+    assert "parameters cannot be written" in capsys.readouterr().out
 
 
 def test_what_is_kept_is_bounded_and_the_least_lately_used_goes_first(tmp_path, monkeypatch):
