@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -12,12 +13,12 @@ from typing import Any
 from fvi_core.printing import streams
 from fvi_core.spelling import unknown_variables
 
-from . import BadData, DataNotFound, UnknownDataset, describe, names
-from .fetch import cache_folder, fetch, mirror_folders
-from .fundus import splits as fundus
-from .image_schemes import some
+from . import BadData, DataNotFound, UnknownDataset, describe, names, user_arrays
+from .fetch import cache_folder, fetch, mirror_folders, users_folder
+from .fundus import sources as fundus
+from .image_schemes import SUBSETS, some
 from .image_sets import CORRUPTED, SEVERITIES
-from .images import read_subset
+from .images import SOURCES, read_subset
 from .needs import lacking
 
 
@@ -25,19 +26,29 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; return exit status 1 for a missing or bad file, 2 for an unknown data set or wrong option, 130
     where Ctrl-C stops it.
     """
-    parser = argparse.ArgumentParser(prog="python -m datasets", description="The data sets of the tables, and yours.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", help="with --help: its options")
-    fetched = _command(commands, "fetch", _fetch, "get the files of data sets: from the cache, a mirror or the network")
-    _command(commands, "list", _list, "list data sets, those of plug-ins included, without getting any file")
-    made = _command(commands, "corrupt", _corrupt, f"make the corrupted test images of {' and '.join(CORRUPTED)} now")
-    made.description = "Make corrupted test images in advance. Several commands share the work; a stopped one resumes."
+    parser = argparse.ArgumentParser(
+        prog="python -m datasets",
+        description="Get, list and prepare the data sets of the tables and of your plug-ins.",
+        epilog="docs/data.md explains the cache, mirrors and your own files.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands (COMMAND --help shows the options)")
+    fetched = _command(commands, "fetch", _fetch, "download the files that neither the cache nor a mirror has")
+    _command(commands, "list", _list, "print task, size and origin of data sets; download nothing")
+    corrupt = f"make the corrupted test images of {' and '.join(CORRUPTED)} now rather than on first use"
+    made = _command(commands, "corrupt", _corrupt, corrupt, f"{' or '.join(CORRUPTED)} (default: both)")
+    made.description += " Several commands share the work; a stopped one resumes."
     for command in (fetched, made):
-        command.add_argument("--cache", metavar="FOLDER", help="folder of the file cache instead of $FVI_DATA_CACHE")
-    made.add_argument("--images", type=int, metavar="N", help="only so many, as reduced evaluation sets have them")
+        command.add_argument(
+            "--cache", metavar="FOLDER", help="folder of the files (default: $FVI_DATA_CACHE, else ~/.cache/fvi-bench)"
+        )
+    made.add_argument("--images", type=int, metavar="N", help="corrupt N of the test images, for sets '...-of-N'")
     with streams():
         for note in unknown_variables():
             print(f"note: {note}", file=sys.stderr)
         options = vars(parser.parse_args(arguments))
+        if not options:
+            parser.print_help()
+            return 0
         try:
             return options.pop("run")(**options)
         except (UnknownDataset, DataNotFound, ValueError) as error:
@@ -51,18 +62,25 @@ def main(arguments: list[str] | None = None) -> int:
             return 130
 
 
-def _command(commands: Any, name: str, run: Callable[..., int], purpose: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, run: Callable[..., int], purpose: str, which: str = "data set (default: all)"
+) -> Any:
     command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-    command.add_argument("wanted", nargs="*", metavar="NAME", help="names of data sets (default: all)")
+    command.add_argument("wanted", nargs="*", metavar="NAME", help=which)
     command.set_defaults(run=run)
     return command
 
 
-def _list(wanted: list[str]) -> int:
+def _chosen(wanted: list[str]) -> list[str]:
+    """Return the names of data sets, those of plug-ins too, each once. Raises UnknownDataset."""
     import_module("fvi_core.plugins").load()  # by name: datasets/ imports no other room, only this command needs it
-    chosen = wanted or names()
-    for name in set(chosen) - set(names()):
+    for name in set(wanted) - set(names()):
         describe(name)  # which raises UnknownDataset
+    return list(dict.fromkeys(wanted or names()))
+
+
+def _list(wanted: list[str]) -> int:
+    chosen = _chosen(wanted)
     print(f"{'name':20} {'task':14} {'train':>6} {'test':>5} {'input':>9} {'splits':>6}  origin")
     for name in chosen:
         try:
@@ -76,22 +94,37 @@ def _list(wanted: list[str]) -> int:
 
 
 def _fetch(wanted: list[str], cache: str | None) -> int:
+    chosen = _chosen(wanted)
+    users_folder(fundus.VARIABLE)  # raises BadData, before anything is fetched
+    user_arrays.note_unread(SOURCES, SUBSETS)
     print(f"cache: {cache_folder(cache)}; mirrors: {', '.join(map(str, mirror_folders())) or 'none'}")
-    groups = {
-        name: {file: None for scheme in describe(name).schemes for file in describe(name, scheme).files}
-        for name in wanted or names()
-    }
-    failed = fetch(groups, cache, lambda line: print(line, flush=True))
-    for lack in (lack for name in groups if name in fundus.NAMES for lack in lacking(name, root=cache)):
-        print(f"{lack.dataset}: not available. {lack.reason.splitlines()[-1]}")
-    have = len(groups) - len(failed)
+    arrays = [f"{name}/{subset}" for name in SOURCES for subset in SUBSETS if user_arrays.find(name, subset)]
+    if arrays:
+        print(f"your arrays ({user_arrays.VARIABLE}) replace the files of {', '.join(arrays)}")
+    lacks = [lack for name in chosen if name not in SOURCES for lack in lacking(name, root=cache)]
+    lost = {lack.dataset: lack.reason.splitlines()[-1] for lack in lacks if not lack.files}
+    groups = {name: [] if name in lost else _files(name) for name in chosen}
+    failed = fetch(groups, cache, lambda line: print(line, flush=True), lost)
+    by_hand = [name for name in failed if name in fundus.NAMES and name not in wanted]  # no command gets these
+    failed = [name for name in failed if name not in by_hand]
+    have = len(groups) - len(failed) - len(by_hand)
     missing = f"; not available: {', '.join(failed)}" if failed else ""
+    missing += f"; to be got by hand: {', '.join(by_hand)}" if by_hand else ""
     print(f"{have} of {len(groups)} data sets are ready{missing}")
     return 1 if failed else 0
 
 
+def _files(name: str) -> list[str]:
+    """Return the registered files of a data set, without those that a user's arrays replace."""
+    files = dict.fromkeys(file for scheme in describe(name).schemes for file in describe(name, scheme).files)
+    subsets = SOURCES[name].files if name in SOURCES else {}
+    read = {file for subset, own in subsets.items() if not user_arrays.find(name, subset) for file in own}
+    replaced = {file for own in subsets.values() for file in own} - read
+    return [file for file in files if file not in replaced]
+
+
 def _corrupt(wanted: list[str], cache: str | None, images: int | None) -> int:
-    from .corruptions import corrupted  # here, since scipy takes a second to load
+    from .corruptions import NotStored, corrupted  # here, since scipy takes a second to load
 
     wanted = wanted or list(CORRUPTED)
     for name in wanted:
@@ -110,7 +143,13 @@ def _corrupt(wanted: list[str], cache: str | None, images: int | None) -> int:
                 left = (time.monotonic() - begun) / done * (lacking - done)
                 print(f"{head}: {done} of {lacking} corruptions, about {left:.0f} s left", flush=True)
 
-            made, source = corrupted(name, None, severity, test.images, test.labels, cache, rows=rows, say=say)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", NotStored)  # to store images is all that this command is for
+                try:
+                    made, source = corrupted(name, None, severity, test.images, test.labels, cache, rows=rows, say=say)
+                except NotStored as error:
+                    print(f"{error.why}; free space there, or pass --cache with another folder", file=sys.stderr)
+                    return 1
             print(f"{head}: {len(made)} images ({source})", flush=True)
     return 0
 

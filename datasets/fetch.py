@@ -25,6 +25,7 @@ MIRROR_VARIABLE = "FVI_DATA_MIRROR"
 OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that commands do not wait for answers
 TIMEOUT = 60  # seconds without an answer
 UNREACHABLE = "cannot be reached"
+ABSENT = "not there"
 
 BY_HAND = {"song": "it is made of 1,176 lines of YearPredictionMSD.txt (UCI, data set 203)"}
 """Files without a download address, and how to make them."""
@@ -68,7 +69,7 @@ def cache_folder(root: Folder = None) -> Path:
     """
     chosen = root or os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(os.path.expanduser(chosen))
+        return absolute(chosen)
     usual = Path(os.path.expanduser("~"), ".cache", "fvi-bench")  # "~" stays where no home folder is known
     above = next(folder for folder in (usual, *usual.parents) if os.path.exists(folder))
     if usual.is_absolute() and os.access(above, (os.R_OK if above == usual else os.W_OK) | os.X_OK):
@@ -90,7 +91,12 @@ def _temporary(usual: Path) -> Path:
 
 def mirror_folders() -> list[Path]:
     folders = os.environ.get(MIRROR_VARIABLE, "").split(os.pathsep)
-    return [Path(os.path.expanduser(folder)) for folder in folders if folder]
+    return [absolute(folder) for folder in folders if folder]
+
+
+def absolute(path: str | os.PathLike) -> Path:
+    """Return the path that a user wrote, with ~ and the current folder filled in."""
+    return Path(os.path.abspath(os.path.expanduser(path)))
 
 
 def users_folder(variable: str) -> Path | None:
@@ -114,15 +120,19 @@ def locate(name: str, root: Folder = None, download: bool = True) -> Path:
         raise UnknownDataset(f"no file '{name}' is registered; {nearest(name, registry())}")
     file, target = registry()[name], cache_folder(root) / name
     tried: list[str] = []
-    for folder in (cache_folder(root), *mirror_folders()):
+    mirrors = mirror_folders()
+    for folder in (cache_folder(root), *mirrors):
         fault = check_file(folder / name, file)
         if fault is None:
             return folder / name
+        if fault == ABSENT and folder in mirrors and not folder.is_dir():
+            tried.append(f"{folder}: no such folder, though {MIRROR_VARIABLE} names it")
+            continue
         tried.append(f"{folder / name}: {fault}")
-        if fault != "not there":
+        if fault != ABSENT:
             warnings.warn(f"{folder / name}: {fault}; trying the next place", stacklevel=2)
     if offline():
-        tried.append(f"no addresses, since {OFFLINE_VARIABLE} is set: nodes of a cluster have no network")
+        tried.append(f"the network: not used, since {OFFLINE_VARIABLE} is set; unset it to download")
     elif download:
         for url in file.urls:
             fault = retrieve(url, file.sha256, target)
@@ -158,7 +168,7 @@ def check_file(path: Path, file: File) -> str | None:
             return f"{short}expected {file.size} bytes, found {stat.st_size}"
         found = sha256(path, stat.st_size, stat.st_mtime_ns)
     except (FileNotFoundError, NotADirectoryError):
-        return "not there"
+        return ABSENT
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     if found != file.sha256:
@@ -222,8 +232,13 @@ def _remove_empty_folders(folder: Path, root: Path) -> None:
         folder = folder.parent
 
 
-def fetch(groups: Mapping[str, Iterable[str]], root: Folder, say: Callable[[str], None]) -> list[str]:
-    """Fetch the files of every group (data set -> file names), with a line on each. Return the incomplete groups."""
+def fetch(
+    groups: Mapping[str, Iterable[str]], root: Folder, say: Callable[[str], None], lost: Mapping[str, str] = {}
+) -> list[str]:
+    """Fetch the files of every group (data set -> file names), with a line on each. Return the incomplete groups.
+
+    lost: why a group is not available that no file of the registry can complete.
+    """
     failed = []
     for number, (group, names) in enumerate(groups.items(), start=1):
         names = list(names)
@@ -233,11 +248,15 @@ def fetch(groups: Mapping[str, Iterable[str]], root: Folder, say: Callable[[str]
                 folders.add(str(locate(name, root)).removesuffix(name))
             except DataNotFound as error:
                 missing.append(error)
-        if missing:
+        if group in lost:
+            failed.append(group)
+            say(f"{head}: NOT AVAILABLE. {lost[group]}")
+        elif missing:
             failed.append(group)
             others = f" ({len(missing)} of its {len(names)} files are missing)" if len(missing) > 1 else ""
             say(f"{head}: NOT AVAILABLE. {missing[0]}{others}")
         else:
-            found = f"{len(names)} files in {', '.join(sorted(folders))}" if names else "nothing to fetch"
+            files = f"{len(names)} file{'s' * (len(names) > 1)}"
+            found = f"{files} in {', '.join(sorted(folders))}" if names else "nothing to fetch"
             say(f"{head}: {found}")
     return failed

@@ -48,9 +48,7 @@ class SeverityFile:
             try:
                 self._fill(lacking, make, say)
             except Unwritable as error:
-                warnings.warn(
-                    f"{self.path}: cannot be written ({error}); these images will be made again next time", stacklevel=2
-                )
+                warnings.warn(NotStored(f"{self.path}: cannot be written ({error})"), stacklevel=2)
                 return np.stack([make(i) for i in wanted])
         # Copy on write: PyTorch makes tensors only of writable memory.
         mapped = np.memmap(self.path, np.uint8, "c", len(self.header), self.shape)
@@ -117,6 +115,14 @@ class SeverityFile:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+
+class NotStored(UserWarning):
+    """Warning that images are not in the cache."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; these images will be made again next time")
+        self.why = why
 
 
 class Unwritable(Exception):

@@ -202,9 +202,10 @@ def test_mosaics_do_not_replace_a_folder_of_another_name(tiles: Files, files: Fi
 def test_fetching_says_what_a_user_has_to_get(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     from datasets.__main__ import main
 
-    assert main(["fetch", "aptos"]) == 0
+    assert main(["fetch", "aptos", "digits"]) == 1
     said = capsys.readouterr().out
-    assert "aptos: not available. It is not fetched: get Kaggle's aptos2019" in said
+    assert "[1/2] aptos: NOT AVAILABLE. It is not fetched: get Kaggle's aptos2019" in said
+    assert "1 of 2 data sets are ready; not available: aptos" in said
 
 
 def test_prepared_folders_are_said_to_be_missing(lay: Lay) -> None:
