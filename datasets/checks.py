@@ -54,11 +54,15 @@ def reading(where: Path | str, expected: str, remedy: str = GET_AGAIN) -> Iterat
 def decoded(path: Path) -> str:
     """Return the text of a UTF-8 file, or of a UTF-16 file with a byte-order mark, without the mark.
 
-    Composed and decomposed accents become the same characters. Raises ValueError for zero bytes.
+    Composed and decomposed accents become the same characters. Raises ValueError for other encodings and zero bytes.
     """
     content = path.read_bytes()
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    text = content.decode("utf-16" if wide else "utf-8-sig")
+    try:
+        text = content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        error.reason += "; save the file as text in UTF-8"
+        raise
     if "\0" in text:
         raise ValueError("zero bytes, as in UTF-16 without a byte-order mark; save the file as UTF-8")
     return unicodedata.normalize("NFC", text)

@@ -69,4 +69,7 @@ def member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
 def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Return the array `name` of an npz file. Raises ValueError as `member`, and for Python objects."""
     with member(archive, name) as stream:
+        if read_header(stream).dtype.hasobject:
+            raise ValueError(f"Python objects in the array {name}, which are never unpickled; save numbers or text")
+    with member(archive, name) as stream:
         return npy_format.read_array(stream, allow_pickle=False)

@@ -29,13 +29,13 @@ ZEROS = re.compile(r"[+-]?0\d")  # 007 is a name
 
 def inputs(table: Table, target: int, form: Form) -> list[int]:
     """Return the numbers of input columns. Raises BadData for a nameless column that may be an index."""
-    left = [table.place(name) for name in form.drop]
+    left, spread_out = ([table.place(name) for name in columns] for columns in (form.drop, form.categories))
     if left:
         table.leave_out(left, "as drop says")
-    if target in left:
-        raise BadData(
-            f"{table.path}: expected other columns in drop than the target {table.names[target]!r}; {CORRECT}"
-        )
+    for option, own, others in (("drop", left, [target]), ("categories", spread_out, [target, *left])):
+        for i in set(own).intersection(others):
+            what = "the target" if i == target else "the dropped"
+            raise BadData(f"{table.path}: expected other columns in {option} than {what} {table.names[i]!r}; {CORRECT}")
     for i, name in enumerate(table.names):
         if i == target or i in left:
             continue

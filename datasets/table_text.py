@@ -110,7 +110,8 @@ def read(path: Path, target: str | int | None, form: Form) -> Table:
     notes = [] if delimiter else [f"separated by {DELIMITERS[mark]}"]
     if not rows:
         return Table(path, pandas.DataFrame(), [], [], notes=notes)
-    if rows[0][0].startswith("#"):
+    commented = rows[0][0].startswith("#")
+    if commented:
         rows[0][0] = rows[0][0][1:].strip()
         if mark == BLANKS and not rows[0][0]:
             del rows[0][0]
@@ -129,7 +130,7 @@ def read(path: Path, target: str | int | None, form: Form) -> Table:
         if len(row) != len(rows[0]):
             raise BadData(
                 f"{path}, line {line}: expected {len(rows[0])} columns, found {len(row)}; {CORRECT} "
-                f"(separated by {DELIMITERS.get(mark, mark)})"
+                f"(separated by {DELIMITERS.get(mark, mark)}{'; lines of comments are not skipped' * commented})"
             )
     comma = _decimal(path, rows[1:] or rows, form.decimal, mark)
     named = _header(path, rows, target, comma) if form.header is None else form.header

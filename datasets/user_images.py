@@ -110,8 +110,7 @@ def describe(name: str, sources: dict[str, Source], form: Form) -> Description:
 def load(name: str, sources: dict[str, Source], form: Form, split: int) -> Split:
     """Return the only split. Raises BadData."""
     train, test = (_labelled(sources[subset], form) for subset in ("train", "test"))
-    check_labels(train.y, form.classes, " and ".join(map(str, sources["train"])))
-    _check_scale(sources["test"], test.x, train.x)
+    _check_like(sources["test"], test.x, train.x)
     pixels = None
     if train.x.dtype == np.uint8:
         mean, std = (form.mean, form.std) if form.mean and form.std is not None else statistics(train.x)
@@ -146,23 +145,24 @@ def _labelled(source: Source, form: Form) -> Arrays:
     images, labels = read(source, form)
     if labels is None:
         raise BadData(f"{source[0]}: expected the arrays images and labels, found no labels; {CORRECT}")
+    check_labels(labels, form.classes, str(source[-1]))
     return Arrays(images, labels)
 
 
 def _ood(name: str, source: Source, form: Form, like: np.ndarray) -> EvaluationSet:
     images, _ = read(source, form)
+    _check_like(source, images, like)
+    images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
+    return EvaluationSet(name, "ood", name.replace("-", "=", 1), images, None, source[0].name)
+
+
+def _check_like(source: Source, images: np.ndarray, like: np.ndarray) -> None:
+    """Raise BadData unless images have the training images' shape and type, and were divided by 255 if these were."""
     if images.shape[1:] != like.shape[1:] or images.dtype != like.dtype:
         raise BadData(
             f"{source[0]}: expected images {like.dtype} [N, {', '.join(map(str, like.shape[1:]))}] as the training "
             f"images, found {images.dtype} {list(images.shape)}; {CORRECT}"
         )
-    _check_scale(source, images, like)
-    images = _scaled(images, form) if form.mean and images.dtype != np.uint8 else images
-    return EvaluationSet(name, "ood", name.replace("-", "=", 1), images, None, source[0].name)
-
-
-def _check_scale(source: Source, images: np.ndarray, like: np.ndarray) -> None:
-    """Raise BadData where one array was divided by 255 and the other was not."""
     largest, expected = (max(-float(each.min()), float(each.max())) for each in (images, like))
     if 0 < min(largest, expected) < max(largest, expected) / SCALE:
         raise BadData(
@@ -194,8 +194,9 @@ def _read(stamps: tuple[tuple[Path, int, int], ...], form: Form) -> tuple[np.nda
     if not _has_labels(source):
         return images, None
     with _stream(source, "labels") as stream:
+        check_one_label_each(read_header(stream), shape[0], str(source[-1]), CORRECT)
+    with _stream(source, "labels") as stream:
         labels = np.lib.format.read_array(stream, allow_pickle=False)
-    check_one_label_each(labels, shape[0], str(source[-1]), CORRECT)
     check_labels(labels, form.classes, str(source[-1]), all_occur=False)
     return images, labels.astype(np.int64)
 
@@ -232,8 +233,14 @@ def _stream(source: Source, name: str) -> Iterator[IO[bytes]]:
             with open(path, "rb") as stream:
                 yield stream
         else:
-            with zipfile.ZipFile(path) as archive, member(archive, name) as stream:
-                yield stream
+            with zipfile.ZipFile(path) as archive:
+                stored = [each.removesuffix(".npy") for each in archive.namelist()]
+                if name not in stored:
+                    raise BadData(
+                        f"{path}: expected the array {name}, found {', '.join(stored[:20]) or 'none'}; {CORRECT}"
+                    )
+                with member(archive, name) as stream:
+                    yield stream
 
 
 def _has_labels(source: Source) -> bool:

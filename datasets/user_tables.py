@@ -75,7 +75,7 @@ def add_table(
     input columns of names, each of which becomes a column of 0 and 1. Raises ValueError for invalid options; the file
     is read on first use, and raises BadData.
     """
-    if not isinstance(target, str | int | None):
+    if not isinstance(target, str | int | None) or isinstance(target, bool):
         raise ValueError(f"data set {name}: target: expected one column, its name or number, found {target!r}")
     if task not in TASKS:
         raise ValueError(f"data set {name}: task is {task!r}, expected {' or '.join(map(repr, TASKS))}")

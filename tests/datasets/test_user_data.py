@@ -202,13 +202,15 @@ def test_images_that_do_not_fit_are_named(images):
     np.savez(images / "flat.npz", images=np.zeros((4, 3)), labels=np.zeros(4, int))
     np.savez(images / "short.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.zeros(3, int))
     np.savez(images / "none.npz", pictures=np.zeros((4, 5, 4, 3), np.uint8))
+    np.savez(images / "objects.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.array([{}] * 4))
     np.savez(images / "bare.npz", images=np.zeros((4, 5, 4, 3), np.uint8))
     np.savez(images / "high.npz", images=np.zeros((4, 5, 4, 3), np.uint8), labels=np.array([0, 1, 2, 1]))
     found = {
         "flat": r"expected images \[N, H, W\].*found float64 \[4, 3\]",
         "short": r"expected whole-number labels \[4\].*\[3\]",
         "bare": "expected the arrays images and labels, found no labels",
-        "none": "expected the array images",
+        "none": "expected the array images, found pictures; correct",
+        "objects": r"expected whole-number labels \[4\], one for each image, found object \[4\]",
         "high": "expected labels from 0 to 1, found 0, 1, 2",
         "lost": "expected the array images",
     }

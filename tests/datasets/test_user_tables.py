@@ -134,7 +134,8 @@ def test_one_table_in_every_form_is_the_same_data(read, what):
 def test_byte_order_marks_are_no_part_of_a_name(read, encoding):
     text = "y,a\n3,1\n6,2\n"
     assert read(text.encode(encoding), target="y")[1].tolist() == [3.0, 6.0]
-    with pytest.raises(BadData, match=r"mine\.csv: expected a \.csv file, found: UnicodeDecodeError"):
+    message = r"mine\.csv: expected a \.csv file, found: UnicodeDecodeError: .*; save the file as text in UTF-8"
+    with pytest.raises(BadData, match=message):
         read("größe,y\n1,2\n".encode("latin-1"))
     with pytest.raises(BadData, match=r"mine\.csv: expected a \.csv file, found: .*zero bytes, as in UTF-16 without"):
         read(text.encode("utf-16-le"))
@@ -309,8 +310,36 @@ def test_options_that_contradict_one_another_are_refused():
     for options in ({"decimal": ";"}, {"delimiter": "ab"}):
         with pytest.raises(ValueError, match=r"data set mine: expected decimal '.' or ','"):
             datasets.add_table("mine", "mine.csv", **options)
-    with pytest.raises(ValueError, match="mine: target: expected one column, its name or number, found .'y', 'z'."):
-        datasets.add_table("mine", "mine.csv", target=["y", "z"])
+    for target in (["y", "z"], True):
+        with pytest.raises(
+            ValueError, match="mine: target: expected one column, its name or number, found (.'y'|True)"
+        ):
+            datasets.add_table("mine", "mine.csv", target=target)
+
+
+@pytest.mark.parametrize(
+    ("option", "columns", "message"),
+    [
+        ("drop", {"drop": ("y",)}, "the target 'y'"),
+        ("categories", {"categories": ("y",)}, "the target 'y'"),
+        ("categories", {"categories": ("a",), "drop": (0,)}, "the dropped 'a'"),
+    ],
+)
+def test_columns_that_an_option_would_not_reach_are_refused(read, option, columns, message):
+    with pytest.raises(BadData, match=f"mine.csv: expected other columns in {option} than {message}; correct"):
+        read("a,b,y\n1,2,3\n4,5,7\n", target="y", **columns)
+
+
+def test_comments_above_a_header_are_named_as_a_reason(read):
+    with pytest.raises(BadData, match="line 2: expected 3 columns, found 1; .*; lines of comments are not skipped"):
+        read("# made by me\na,b,y\n1,2,3\n4,5,7\n", target="y")
+
+
+def test_arrays_of_objects_in_an_npz_are_never_unpickled(tmp_path):
+    np.savez(tmp_path / "mine.npz", x=np.ones((2, 1)), y=np.array([{}, {}]))
+    cut = Cut(None, "regression", 1, 0.1, 0.0, True)
+    with pytest.raises(BadData, match="mine.npz: .*Python objects in the array y, which are never unpickled; save num"):
+        user_tables.read(tmp_path / "mine.npz", cut)
 
 
 def test_every_option_is_part_of_the_version():
