@@ -6,6 +6,7 @@ import hashlib
 import os
 import socket
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ CACHE_VARIABLE = "FVI_DATA_CACHE"
 MIRROR_VARIABLE = "FVI_DATA_MIRROR"
 OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that commands do not wait for answers
 TIMEOUT = 60  # seconds without an answer
+ABANDONED = 86400  # seconds in which nothing was written to the part of a download
 UNREACHABLE = "cannot be reached"
 ABSENT = "not there"
 
@@ -104,9 +106,9 @@ def users_folder(variable: str) -> Path | None:
     the registered files would take the place of the user's.
     """
     named = os.environ.get(variable)
-    if named and not os.path.isdir(os.path.expanduser(named)):
+    if named and not os.path.isdir(absolute(named)):
         raise BadData(f"{variable} is {named!r}: expected a folder of your data, found none; correct it or unset it")
-    return Path(os.path.expanduser(named)) if named else None
+    return absolute(named) if named else None
 
 
 def locate(name: str, root: Folder = None, download: bool = True) -> Path:
@@ -198,6 +200,10 @@ def retrieve(url: str, sha256: str, target: Path) -> str | None:
         return "not tried, the package pooch is not installed"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        for part in target.parent.glob("tmp????????"):  # left by a process that was killed while it downloaded
+            with suppress(OSError):  # another process may remove it too
+                if part.stat().st_mtime < time.time() - ABANDONED:
+                    part.unlink()
         pooch.get_logger().setLevel("WARNING")
         # pooch writes beside the target, compares the checksum, and only then renames
         downloader = pooch.HTTPDownloader(timeout=TIMEOUT)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from . import user_arrays
-from .checks import DataNotFound, check_labels, reading, stamped
+from .checks import GET_AGAIN, DataNotFound, check_labels, reading, stamped
 from .fetch import Folder, at_hand, locate
 from .image_schemes import SUBSETS
 
@@ -170,7 +170,8 @@ def read_subset(name: str, subset: str, root: Folder = None) -> Subset:
         paths = [arrays] if arrays else [locate(file, root) for file in source.files[subset]]
     except DataNotFound as error:
         raise DataNotFound(f"{error}\nOr {user_arrays.how(name, subset, source.shape)}") from error
-    return _read(name, subset, arrays is not None, *map(stamped, paths))
+    remedy = user_arrays.WRITE_AGAIN if arrays else GET_AGAIN
+    return _read(name, subset, arrays is not None, *(stamped(path, remedy) for path in paths))
 
 
 def context_subsets(name: str, root: Folder = None, whole: bool = False) -> list[Subset]:

@@ -42,11 +42,17 @@ def find(name: str, subset: str) -> Path | None:
 
 
 def note_unread(names: Collection[str], subsets: Collection[str]) -> None:
-    """Say which .npz files of the user's folder belong to no subset of these data sets: registered files would take the
-    place of misspelt ones. Raises BadData as :func:`find`.
+    """Say which .npz files of the user's folder belong to no subset of these data sets, or that it has none: registered
+    files would take the place of misspelt ones. Raises BadData as :func:`find`.
     """
     folder = users_folder(VARIABLE)
-    files = sorted(folder.glob("*/*.npz")) if folder else []
+    if folder is None:
+        return
+    files = sorted(folder.glob("*/*.npz"))
+    if not files:
+        found = ", ".join(sorted(path.name for path in folder.glob("*"))[:8]) or "nothing"
+        above = f"; name {folder.parent}" if folder.name in names else ""
+        say(f"note: nothing of {folder} is read: expected <data set>/<subset>.npz in {VARIABLE}, found {found}{above}")
     unread = [path for path in files if path.parent.name not in names or path.stem not in subsets]
     if unread:
         path, own = unread[0], len(unread) > 1
@@ -67,7 +73,7 @@ def content(subsets: Iterable[tuple[str, str]]) -> dict[str, str]:
         path = find(name, subset)
         if path:
             with reading(path, "a file", WRITE_AGAIN):
-                digests[f"{name}/{subset}"] = sha256(*stamped(path))[:16]
+                digests[f"{name}/{subset}"] = sha256(*stamped(path, WRITE_AGAIN))[:16]
     return digests
 
 

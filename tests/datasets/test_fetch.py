@@ -169,6 +169,19 @@ def test_an_interrupted_download_leaves_no_file(
     assert [path for path in places[0].rglob("*") if path.is_file()] == []
 
 
+def test_the_part_of_a_killed_download_is_removed_after_a_day(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable
+) -> None:
+    folder, address = server
+    register({NAME: CONTENT}, (f"{address}/{NAME}",))
+    write(folder, NAME, CONTENT)
+    for name, age in (("tmpabcdefgh", 2 * fetch.ABANDONED), ("tmpijklmnop", 0), ("mine", 2 * fetch.ABANDONED)):
+        part = write(places[0] / "uci/small", name, b"1")
+        os.utime(part, (part.stat().st_mtime - age,) * 2)
+    fetch.locate(NAME)
+    assert sorted(os.listdir(places[0] / "uci/small")) == ["data.txt", "mine", "tmpijklmnop"]
+
+
 def test_a_full_disk_is_said(places: Places, register: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     import pooch
 

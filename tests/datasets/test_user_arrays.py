@@ -71,6 +71,28 @@ def test_misspelt_arrays_are_noted_once(tmp_path, monkeypatch, capsys, files, me
 
 
 @pytest.mark.parametrize(
+    ("folder", "files", "message"),
+    [
+        ("", [], "found nothing"),
+        ("", ["train.npz", "TEST.NPZ"], "found TEST.NPZ, train.npz"),
+        ("cifar10", ["cifar10/train.npz"], "found train.npz; name {}"),
+        ("", ["cifar10/train.npy"], "found cifar10"),
+    ],
+)
+def test_a_folder_without_arrays_is_noted(tmp_path, monkeypatch, capsys, folder, files, message) -> None:
+    monkeypatch.setattr("datasets.notices._said", set())
+    for name in files:
+        (path := tmp_path / "arrays" / name).parent.mkdir(exist_ok=True)
+        path.write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(user_arrays.VARIABLE, f"arrays/{folder}")
+    user_arrays.note_unread({"cifar10", "mnist"}, {"train", "test"})
+    said, arrays = capsys.readouterr().err.splitlines()[-1], tmp_path / "arrays"
+    assert said.startswith(f"note: nothing of {arrays / folder} is read: expected <data set>/<subset>.npz in FVI_ARR")
+    assert said.endswith(message.format(arrays))
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (
@@ -142,7 +164,10 @@ def test_what_is_there_but_no_file_is_not_passed_over(tmp_path: Path, what: str)
     path.parent.mkdir(parents=True)
     in_the_way(tmp_path)[what](path)
     for use in (lambda: read_subset("svhn", "train"), lambda: training_content("svhn")):
-        with pytest.raises(BadData, match="svhn/train.npz: expected .*, found: (IsADirectory|FileNotFound|OS)Error"):
+        message = (
+            "svhn/train.npz: expected .*, found: (IsADirectory|FileNotFound|OS)Error: .*; write it with numpy.savez"
+        )
+        with pytest.raises(BadData, match=message):
             use()
 
 
