@@ -67,11 +67,13 @@ def page_size(words: str) -> tuple[float, float]:
 
 
 def _columns(choice: Choice, table: Any) -> list[int]:
-    """Return the places of columns, metric by metric, each in the order of the columns."""
+    """Return the places of columns in the order of the names, metric by metric where labels do not name the metric."""
     metrics = _places("metric", choice.metrics, table.columns, lambda c: (c.cell.metric, metric_name(c.cell.metric)))
     columns = _places("column", choice.columns, table.columns, lambda c: (c.label, c.cell.dataset))
     if not choice.metrics:
-        return columns
+        if len({table.columns[place].label for place in columns}) == len(columns):
+            return columns
+        metrics = columns
     order = list(dict.fromkeys(table.columns[place].cell.metric for place in metrics))
     found = sorted(
         set(columns) & set(metrics), key=lambda j: (order.index(table.columns[j].cell.metric), columns.index(j))

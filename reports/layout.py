@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -67,7 +68,7 @@ Size = Callable[[ShownColumn], float]
 
 def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WHOLE) -> list[Block]:
     """Split the table into blocks of at most that capacity: one if it fits, else metric by metric, then column by
-    column.
+    column. Metrics share a block only where no other column has one of its labels.
 
     With methods across the page, each metric has its blocks.
     """
@@ -76,10 +77,11 @@ def blocks(result: TableResult, size: Size, capacity: float, choice: Choice = WH
     columns = [column for column in columns_of(result, choice) if column.planned]
     groups = [columns]
     if sum(map(size, columns)) > capacity or not _distinct(columns):
-        groups = []
+        groups, count = [], Counter(column.label for column in columns)
         for _, same in groupby(columns, key=lambda column: column.metric):
             part = list(same)
-            if groups and sum(map(size, groups[-1] + part)) <= capacity and _distinct(groups[-1] + part):
+            named = groups and all(count[column.label] == 1 for column in groups[-1] + part)
+            if named and sum(map(size, groups[-1] + part)) <= capacity:
                 groups[-1] += part
             else:
                 groups += _filled(part, size, capacity)

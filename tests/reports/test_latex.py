@@ -17,6 +17,7 @@ from reports.captions import notes
 from reports.choice import WHOLE, Choice, page_size
 from reports.entries import VERDICTS, entry
 from reports.latex import latex
+from reports.layout import blocks
 from reports.records import Records
 from reports.shown import Shown
 from reports.tables import markdown, render_table, text
@@ -70,6 +71,25 @@ def test_rows_columns_and_metrics_are_in_the_requested_order(result: TableResult
     assert [(c.cell.metric, c.label) for c in both.table.columns] == [
         (metric, name) for metric in ("log_posterior_predictive", "rmse") for name in ("concrete", "boston")
     ]
+
+
+@pytest.mark.parametrize("names", [("boston",), ("boston", "concrete"), ("concrete", "boston")])
+def test_columns_of_one_label_stand_below_their_metric(result: TableResult, names: tuple[str, ...]) -> None:
+    choice = Choice(columns=names)
+    found = blocks(choice.of(result), lambda column: 1.0, 99.0, choice)
+    assert [(block.title, tuple(block.header)) for block in found] == [
+        ("RMSE ↓", names),
+        ("log posterior predictive ↑", names),
+    ]
+
+
+@pytest.mark.parametrize("room", [1.0, 2.0, 3.0, 99.0])
+def test_no_block_mixes_metrics_that_labels_do_not_name(write: Callable[..., Path], room: float) -> None:
+    where = [("boston", "rmse"), ("concrete", "rmse"), ("yacht", "rmse"), ("boston", "log_posterior_predictive")]
+    columns = tuple(Column(Cell(data, "", metric), data) for data, metric in where)
+    results = write("MAP", "boston", {("", "rmse"): [1.0]})
+    found = aggregate(fake_table("t", (Row("MAP", None, "MAP"),), columns), "paper", Records(results))
+    assert all(block.title for block in blocks(found, lambda column: 1.0, room))
 
 
 def test_verdicts_and_bold_are_those_of_the_whole_table(result: TableResult) -> None:
