@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -55,8 +56,10 @@ def _results(waiting: list[tuple[Figure, Future[list[Drawn]]]], *here: Any) -> I
 
 
 def _begin(*about: Any) -> None:
-    # Ctrl-C reaches every process: the one that waits for the results stops the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C reaches every process, and ends this one silently: files are whole or not there.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)  # a fork lacks its parent's OpenMP threads, and would wait for them
     gc.freeze()  # what is shared stays shared: a collection would write to it
     _from[:] = about
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from multiprocessing import active_children
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
+import torch
 
 from benchmarks.errors import UsageError
 from benchmarks.suite import Suite
@@ -64,3 +68,32 @@ def test_processes_draw_from_what_was_read_before_they_began(tmp_path: Path, mon
         found = {tuple(each.skipped.split(" ", 1)) for each in drawn}
     assert str(os.getpid()) not in {pid for pid, _ in found}
     assert {objects for _, objects in found} == {str([id(suite), id(records)])}
+
+
+def test_ctrl_c_ends_drawing_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "draw", lambda *about: time.sleep(600))
+
+    def interrupt() -> None:
+        for pid in [*(process.pid for process in active_children()), os.getpid()]:
+            os.kill(pid or 0, signal.SIGINT)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), drawing(CHOSEN, Suite(), Records(tmp_path), tmp_path) as drawn:
+        Timer(2, interrupt).start()
+        list(drawn)
+    assert time.monotonic() - began < 60 and not active_children()
+
+
+def test_processes_do_not_wait_for_threads_that_a_fork_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stub(figures: Any, *about: Any) -> list[Drawn]:
+        return [Drawn(figure.name, skipped=str(torch.get_num_threads())) for figure in figures]
+
+    monkeypatch.setattr(processes, "draw", stub)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with drawing(CHOSEN, Suite(), Records(tmp_path), tmp_path) as drawn:
+            assert {each.skipped for each in drawn} == {"1"}
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
