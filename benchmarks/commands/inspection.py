@@ -218,7 +218,7 @@ def failure_text(failure: Failure) -> str:
 
 
 def cell_text(table, row_name, column_name, protocol, seeds, results, state, suite: Suite) -> tuple[str, int]:
-    """Describe one cell, or all cells of the row on a data set; count the invalid records of their runs."""
+    """Describe one cell, or the row's cells on a data set or under a label; count the invalid records of their runs."""
     options = ["--protocol", protocol] if protocol else []
     options += ["--seeds", seeds_text(seeds)] if seeds else []
     options += hints.also(row.method for row in table.rows if row.added) + hints.folders(results=results, state=state)
@@ -230,7 +230,7 @@ def cell_text(table, row_name, column_name, protocol, seeds, results, state, sui
 
     of = f" of table {table.name}"
     row = pick("row", row_name, _row_names(table), lambda name: command(name, column_name), of)
-    own = [column for column in table.columns if column.cell.dataset.lower() == column_name.lower()]
+    own = [c for c in table.columns if column_name.lower() in (c.label.lower(), c.cell.dataset.lower())]
     names = _column_names(table)
     if not own or column_name.lower() in map(str.lower, names):
         own = [pick("column", column_name, names, lambda name: command(row_name, name), of)]

@@ -268,6 +268,13 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch, where):
         assert words in output and say(*shlex.split(words)[1:], folders=False)[0] == 0
 
 
+def test_explain_all_cells_under_a_label_of_several_columns(say, monkeypatch):
+    cells = [SimpleNamespace(dataset="digits", condition="", metric=metric) for metric in ("accuracy", "nll")]
+    monkeypatch.setattr(fakes.TABLES["fake"], "columns", tuple(fakes.Column(cell, "90°", 1, 1) for cell in cells))
+    status, output = say("explain", "fake", "MAP", "90°")
+    assert status == 0 and output.count("fake (smoke): MAP, 90°\n") == 2
+
+
 def test_explain_lists_rows_and_columns(say, where):
     status, output = say("explain", "fake")
     assert status == 2 and "no row of table fake was chosen: choose one\n" in output
