@@ -37,26 +37,25 @@ from fvi_core.networks import ModuleNetwork, Network, UnfitModule
 from fvi_core.objective import Model, Weight
 from fvi_core.prediction import FORMAT, VERSION, Posterior, structure
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, Survey, changes, drawn_from, inputs, read, streamed, training_data
+from fvi_core.reading import (
+    Data,
+    Survey,
+    changes,
+    check_columns,
+    columns_of,
+    drawn_from,
+    inputs,
+    read,
+    streamed,
+    training_data,
+)
 from fvi_core.registry import DIVERGENCES, FITS, LIKELIHOODS, REGISTRIES, TRAININGS, PartSpec, UnknownPart, make
 from fvi_core.settings import unchanged
-from fvi_core.spelling import nearest
+from fvi_core.spelling import INSTEAD, nearest
 from fvi_core.stack import DTYPES, ReplicaResult, Stack
 from fvi_core.targets import Targets
 
 KINDS = ("family", "divergence", "prior", "context", "fit")
-INSTEAD = {
-    "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
-    "ignore_index": "leave points without a label out of the data",
-    "sample_weight": "a likelihood has no weights of points; repeat points in the data",
-    "label_smoothing": "a likelihood has none",
-    "loss": "the method sets the objective; its data term is the likelihood's",
-    "criterion": "the method sets the objective; its data term is the likelihood's",
-    "lr": "say optimiser={'name': 'adam', 'lr': ...}",
-    "device": "move the module, module.to(device); data follow it",
-    "early_stopping": "say training={'early_stopping': {'patience': 10}}, with validation data",
-}
-"""Options of other libraries, and their equivalents here."""
 DEFAULTS: dict[str, Any] = {"epochs": 100, "optimiser": {"name": "adam", "lr": 1e-3}, "samples": 1}
 BATCH = 128
 UNLIKE = 10
@@ -140,6 +139,8 @@ def fit(
     if not hasattr(data, "batch_size") and stream:
         raise TypeError(f"stream: expected a DataLoader, found {type(data).__name__}")
     stream = changes(data) and not trained_already if stream is None else stream
+    columns = columns_of(data)
+    check_columns(columns, validation=validation, **{f"contexts: {name!r}": pool for name, pool in contexts.items()})
     with drawn_from(seed_from("reading", seed)):
         survey = Survey.of(data) if stream else None
         x, y = read(data) if survey is None else (survey.x, survey.y)
@@ -201,6 +202,7 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
+    config["columns"] = columns
     with shown(), unchanged("fitting", tensors):
         return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 

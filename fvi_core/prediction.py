@@ -20,7 +20,7 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, drawn_from, inputs, read, target_values, training_data
+from fvi_core.reading import Data, check_columns, drawn_from, inputs, read, target_values, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.targets import Targets, numbers_of
@@ -140,6 +140,7 @@ class Posterior:
 
     @torch.no_grad()
     def _predict(self, x: Any, samples: int, seed: int, dtype: torch.dtype) -> Prediction:
+        check_columns(self.config.get("columns"), x=x)
         x = inputs(x)
         check_limits("samples", samples, "int", least=1)
         if x.shape[1:] != self.network.input_shape or not len(x):
@@ -181,6 +182,7 @@ class Posterior:
         >>> sorted(posterior.score(x, y))
         ['accuracy', 'brier', 'ece', 'nll']
         """
+        check_columns(self.config.get("columns"), x=x)
         x, y = read(x) if y is None else (x, target_values(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")
@@ -254,6 +256,7 @@ class Posterior:
         torch.Size([40, 2])
         """
         spec, outputs = {"name": fit, **options}, self.network.n_outputs
+        check_columns(self.config.get("columns"), data=data, validation=validation)
         with drawn_from(seed_from("reading", self.config["seed"])):  # as loaders that augment draw
             held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
         streams = self._streams("fit", self.config["seed"])

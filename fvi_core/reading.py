@@ -189,6 +189,23 @@ def inputs(x: Any, place: str = "x") -> Tensor:
     return tensor
 
 
+def columns_of(data: Data) -> list[str] | None:
+    """Return the column names of a frame, or of the frame of inputs in a pair; None for other data and for columns with
+    numbers for names."""
+    x = data[0] if isinstance(data, tuple | list) and len(data) == 2 else data
+    names = list(getattr(x, "columns", []))
+    return names if names and all(isinstance(each, str) for each in names) else None
+
+
+def check_columns(expected: Sequence[str] | None, **places: Data) -> None:
+    """Raise ValueError for frames whose columns have other names or another order than those in training."""
+    for place, data in places.items():
+        found = columns_of(data)
+        if expected is not None and found is not None and found != list(expected):
+            was, now = (", ".join(map(repr, names)) for names in (expected, found))
+            raise ValueError(f"{place}: expected the columns {was}, in this order as in training, found {now}")
+
+
 def _is_array(values: Any) -> bool:
     return torch.is_tensor(values) or hasattr(values, "__array__") or hasattr(values, "toarray")
 
@@ -207,7 +224,14 @@ def in_order(data: Data) -> Iterable[Any]:
             return data
         options: dict[str, Any] = {"collate_fn": data.collate_fn, "num_workers": data.num_workers}
         return DataLoader(Subset(data.dataset, indices), batch_size=data.batch_size or READ, **options)
-    return DataLoader(data, batch_size=READ) if isinstance(data, Dataset) else data
+    if isinstance(data, Dataset):
+        return DataLoader(data, batch_size=READ)
+    try:
+        return iter(data)
+    except TypeError:
+        raise TypeError(
+            f"data: expected a pair (x, y), a Dataset or a DataLoader, found {type(data).__name__}"
+        ) from None
 
 
 def read(data: Data) -> tuple[Tensor, Any]:

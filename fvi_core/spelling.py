@@ -18,6 +18,23 @@ VARIABLES = (
 """Variables of the environment that users set (docs/README.md)."""
 SET_HERE = ("FVI_COMMAND", "FVI_MAKE")
 """Variables that make sets for the command line."""
+INSTEAD = {
+    "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
+    "ignore_index": "leave points without a label out of the data",
+    "sample_weight": "a likelihood has no weights of points; repeat points in the data",
+    "label_smoothing": "a likelihood has none",
+    **dict.fromkeys(("loss", "criterion"), "the method sets the objective; its data term is the likelihood's"),
+    "lr": "say optimiser={'name': 'adam', 'lr': ...}",
+    "schedule": "say training={'schedule': {'name': 'cosine'}}",
+    "kernel": "say prior={'kernel': {'name': ...}}, of a process family={'kernel': {'name': ...}}",
+    "hessian_structure": "say fit={'structure': 'kronecker'}",
+    "noise_std": (
+        "say likelihood={'name': 'gaussian', 'init_std': ..., 'learned': False}, in standard deviations of the targets"
+    ),
+    "device": "move the module, module.to(device); data follow it",
+    "early_stopping": "say training={'early_stopping': {'patience': 10}}, with validation data",
+}
+"""Options of other libraries, and their equivalents as options of ``fvi_core.fit``."""
 LIMITS = {
     "least": ("{} or more", operator.ge),
     "above": ("above {}", operator.gt),

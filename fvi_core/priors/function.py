@@ -11,7 +11,7 @@ from torch import Tensor
 from fvi_core.data import TrainingSet
 from fvi_core.families.base import Functions, NotSupported
 from fvi_core.gaussian_process import fit_kernel
-from fvi_core.kernels import among
+from fvi_core.kernels import Kernel, among
 from fvi_core.linearisation import joint_of_independent
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
@@ -59,7 +59,7 @@ class GaussianProcess(Prior):
     parameters: dict[str, float | list[float]] | None = None
 
     def init(self, network: Network, initial: Parameters, train: TrainingSet, streams: Streams) -> dict[str, Tensor]:
-        kernel = KERNELS.build(self.kernel)
+        kernel = self._kernel(network, train.x)
         if self.parameters is not None:
             fitted = kernel.init(train.x.shape[0], train.x[0, 0].numel())
             unknown = set(self.parameters) - set(fitted)
@@ -88,12 +88,7 @@ class GaussianProcess(Prior):
         return fitted
 
     def moments(self, network: Network, parameters: Parameters, x: Tensor, covariance: str) -> tuple[Tensor, Tensor]:
-        kernel = KERNELS.build(self.kernel)
-        if kernel.vector and network.n_outputs != x[0, 0].numel():
-            found = f"{network.n_outputs} outputs and {x[0, 0].numel()} features"
-            raise NotSupported(
-                f"prior {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
-            )
+        kernel = self._kernel(network, x)
         cov: Any = kernel.diagonal(parameters, x) if covariance == "diagonal" else among(kernel, parameters, x)
         cov = cov.unsqueeze(1)
         if covariance == "joint":
@@ -102,6 +97,16 @@ class GaussianProcess(Prior):
             each = range(network.n_outputs)
             cov = torch.cat([cov[(..., *[slice(i, None, len(each))] * (cov.dim() - 2))] for i in each], dim=1)
         return cov.new_zeros(*cov.shape[:2], cov.shape[-1]), cov
+
+    def _kernel(self, network: Network, x: Tensor) -> Kernel:
+        """Return the kernel. Raises NotSupported for one of vectors that are not the network's outputs."""
+        kernel = KERNELS.build(self.kernel)
+        if kernel.vector and network.n_outputs != x[0, 0].numel():
+            found = f"{network.n_outputs} outputs and {x[0, 0].numel()} features"
+            raise NotSupported(
+                f"prior {self.name!r}: kernel {self.kernel['name']!r} gives vector fields (gradients), found {found}"
+            )
+        return kernel
 
     def functions(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Functions:
         def draw(x: Tensor) -> Tensor:

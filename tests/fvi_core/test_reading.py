@@ -195,6 +195,7 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
         (([[0.1, 0.2], [0.3, 0.4]], [0, 1]), TypeError, "x as a tensor or an array, found a list: give torch.tensor"),
         (DataLoader(TensorDataset(table(4))), TypeError, "found 1 of them$"),
         ([([table(4), table(4)], labels(4))], TypeError, "found list; give one tensor for each input"),
+        (0.1, TypeError, "data: expected a pair .x, y., a Dataset or a DataLoader, found float$"),
         ([{"x": table(4)}], TypeError, "batches .x, y., found dict; give the DataLoader a collate_fn"),
         (
             (pd.DataFrame({"a": [1, 2], "b": ["u", "v"]}), [0, 1]),
@@ -232,6 +233,33 @@ def test_frames_and_their_columns_are_arrays():
     series = pd.Series(y.flatten().numpy(), index=index)
     found = fvi.fit(line_net, (pd.DataFrame(x.numpy()), series), "MAP", **QUICK)
     assert found.score(x, series) == fvi.fit(line_net, (x, y), "MAP", **QUICK).score(x, y)
+
+
+def test_a_frame_with_columns_in_another_order_is_refused(tmp_path):
+    x, y = table(4), labels(4)
+    frame = pd.DataFrame(x.numpy(), columns=[f"c{i}" for i in range(x.shape[1])])
+    turned, wrong = frame[frame.columns[::-1]], "expected the columns 'c0', 'c1'.*, found 'c3', 'c2'"
+    posterior = fvi.fit(Perceptron(), (frame, y), "MAP", **QUICK)
+    posterior.save(tmp_path / "mine.fvi")
+    for each in (posterior, fvi.load(tmp_path / "mine.fvi", Perceptron())):
+        for use in (
+            lambda own: each.predict(own),
+            lambda own: each.score(own, y),
+            lambda own: each.score((own, y)),
+            lambda own: each.auroc(x, own),
+            lambda own: each.after("temperature", (own, y)),
+            lambda own: each.after("temperature", (x, y), (own, y)),
+        ):
+            use(frame)
+            with pytest.raises(ValueError, match=wrong):
+                use(turned)
+        assert torch.equal(each.predict(frame).values, each.predict(x).values)
+        assert torch.equal(each.predict(frame).values, each.predict(pd.DataFrame(x.numpy())).values)
+    with pytest.raises(ValueError, match=f"validation: {wrong}"):
+        fvi.fit(Perceptron(), (frame, y), "MAP", validation=(turned, y), **QUICK)
+    pool = {"name": "images", "pool": "mine", "points": 2}
+    with pytest.raises(ValueError, match=f"contexts: 'mine': {wrong}"):
+        fvi.fit(Perceptron(), (frame, y), "FSVI", context=pool, contexts={"mine": turned}, **QUICK)
 
 
 def test_arrays_that_torch_does_not_take_are_copied():
