@@ -100,7 +100,7 @@ def fit(
       module: an nn.Module, which is not changed and whose weights training starts from (members of an ensemble except
         the first are initialised again), or a function that makes one. Inputs and parameters stay on its device.
       data: a pair x ``[N, ...]``, y, or a DataLoader or Dataset. Whole numbers and text are labels; floating-point
-        targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are for regression, standardised here.
+        targets ``[N]``, ``[N, 1]`` or ``[N, Q]`` are for regression, standardised here. Inputs are not.
       validation: data of the same form, for early stopping and fit parts that need it.
       epochs, batch_size, optimiser, samples: options of training; default: the method's own, else 100, the loader's or
         128 (all data of a family trained by its evidence), Adam with rate 0.001, one function in each step (ten for a
@@ -129,6 +129,8 @@ def fit(
         raise TypeError(
             f"method: expected a name, found {type(method).__name__}; data are one pair: fit(module, (x, y))"
         )
+    if not torch.is_grad_enabled():
+        raise RuntimeError("fit() needs gradients: call it outside torch.no_grad() and torch.inference_mode()")
     seed = _whole(seed)
     trained_already = method in FITS.classes
     row = methods.get("MAP" if trained_already else method)

@@ -136,8 +136,9 @@ class Gaussian(Likelihood):
     """y = f(x) + noise, noise ~ N(0, std^2) with std = min_std + softplus(rho), one noise level per replica.
 
     Vectors y ``[R, N, D]`` have independent noise of this level in each of their numbers. ``init_std``: initial
-    standard deviation; ``min_std``: floor that it never falls below, both in units of the targets; ``learned=False``
-    fixes ``init_std``: neither gradients nor weight decay reach the parameter. ``scale`` "exp": ``std = min_std +
+    standard deviation; ``min_std``: floor that it never falls below, both in units of the targets in training (standard
+    deviations, where these are standardised); ``learned=False`` fixes ``init_std``: neither gradients nor weight decay
+    reach the parameter. ``scale`` "exp": ``std = min_std +
     exp(rho)``, which Adam moves faster from above 1 towards 0. Raises ValueError if init_std <= min_std.
     """
 

@@ -97,6 +97,12 @@ def test_what_does_not_fit_is_named(error, options, message):
         fvi.fit(Perceptron(), (table(12), labels(12)), **{"method": "FSVI", "progress": False, **options})
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_training_without_gradients_is_refused(mode):
+    with mode(), pytest.raises(RuntimeError, match="outside torch.no_grad.. and torch.inference_mode"):
+        fvi.fit(Perceptron(), (table(12), labels(12)), "MAP", **QUICK)
+
+
 @pytest.mark.parametrize(
     ("error", "module", "points", "message"),
     [
