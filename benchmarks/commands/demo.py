@@ -13,7 +13,7 @@ from benchmarks.records.store import Store
 from benchmarks.shapes import Record
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints, verify
-from benchmarks.sweep.begin import only
+from benchmarks.sweep.begin import beyond, only
 from benchmarks.sweep.progress import brief
 from benchmarks.sweep.runner import Display
 from benchmarks.sweep.workers import Workers
@@ -34,6 +34,8 @@ def demo(
 ) -> list[verify.Remade]:
     """Train the runs, and print them beside their records. Raises UsageError where a record is missing."""
     table = suite.table(TABLE)
+    for sentence in beyond([table], PROTOCOL, seeds):
+        print(sentence)
     records = _records(table, store, seeds)
     print(f"{table.title}\n{', '.join(METHODS)}: {plural(len(records), 'run')}, in a temporary folder\n", flush=True)
     remade = list(verify.make_again(records, store, workers, suite, display))

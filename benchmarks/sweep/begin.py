@@ -310,4 +310,7 @@ def seeds_text(seeds: Seeds) -> str:
     """Convert seeds to the command line's notation; empty for all."""
     if seeds is None or isinstance(seeds, str):
         return seeds or ""
-    return ",".join(map(str, [*seeds, ""])) if isinstance(seeds, Iterable) else str(seeds)
+    if not isinstance(seeds, Iterable):
+        return str(seeds)
+    words = list(map(str, seeds))
+    return f"{words[0]}," if len(words) == 1 else ",".join(words)  # "3" alone is how many

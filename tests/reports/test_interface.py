@@ -56,7 +56,7 @@ def test_a_plan_knows_every_run_and_trains_none(fake, tmp_path, capsys) -> None:
     assert not list(tmp_path.iterdir())
     messages: list[str] = []
     assert len(interface.plan(["fake", "fake-none"], seeds=[0, 9], **fake, say=messages.append).plan.runs) == 1
-    assert messages == ["--seeds 0,9,: table fake has 5 replicates at protocol smoke, 1 of 2 requested are used"]
+    assert messages == ["--seeds 0,9: table fake has 5 replicates at protocol smoke, 1 of 2 requested are used"]
     assert interface.plan("fake", cost=False, **fake).core_seconds is None and capsys.readouterr().out == ""
 
 

@@ -264,7 +264,7 @@ def test_explain_all_cells_of_a_data_set(say, monkeypatch, where):
     status, output = say("explain", "fake", "MAP", "digit", "--protocol", "smoke", "--seeds", "2")
     assert status == 2 and "column 'digit' of table fake has 2 meanings: choose one\n" in output
     for metric in ("accuracy", "nll"):
-        words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1, {where}\n"
+        words = f"benchmarks explain fake MAP 'digits {metric}' --protocol smoke --seeds 0,1 {where}\n"
         assert words in output and say(*shlex.split(words)[1:], folders=False)[0] == 0
 
 

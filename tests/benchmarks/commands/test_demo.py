@@ -53,6 +53,8 @@ def test_numbers_stand_beside_the_recorded_ones(store, capsys) -> None:
     assert "make table-digits" in output and "make page" in output
     assert files(store) == before and os.listdir(tempfile.gettempdir()) == []
     assert "MAP: 1 run, in" in run(store, capsys, seeds=[0])[0]
+    output, _ = run(store, capsys, seeds=[0, 99])
+    assert "--seeds 0,99: table fake has 5 replicates at protocol smoke, 1 of 2 requested are used" in output
 
 
 @pytest.mark.parametrize("cpu, words", [("", "They should agree"), ("Another", "Processor models round")])
