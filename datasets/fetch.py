@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from fvi_core.printing import message
 from fvi_core.spelling import nearest
+from fvi_core.telling import plural
 
 from .checks import BadData, DataNotFound, UnknownDataset
 
@@ -262,7 +263,6 @@ def fetch(
             others = f" ({len(missing)} of its {len(names)} files are missing)" if len(missing) > 1 else ""
             say(f"{head}: NOT AVAILABLE. {missing[0]}{others}")
         else:
-            files = f"{len(names)} file{'s' * (len(names) > 1)}"
-            found = f"{files} in {', '.join(sorted(folders))}" if names else "nothing to fetch"
+            found = f"{plural(len(names), 'file')} in {', '.join(sorted(folders))}" if names else "nothing to fetch"
             say(f"{head}: {found}")
     return failed

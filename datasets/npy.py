@@ -71,5 +71,5 @@ def array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     with member(archive, name) as stream:
         if read_header(stream).dtype.hasobject:
             raise ValueError(f"Python objects in the array {name}, which are never unpickled; save numbers or text")
-    with member(archive, name) as stream:
+        stream.seek(0)
         return npy_format.read_array(stream, allow_pickle=False)

@@ -20,6 +20,7 @@ import numpy as np
 from . import registry
 from .checks import BadData, check_finite, check_labels, check_one_label_each, reading, stamped
 from .contract import Arrays, Description, EvaluationSet, Pixels, Split, classified
+from .fetch import absolute
 from .npy import member, read_header
 
 CORRECT = "correct the file, or how add_images describes it"
@@ -256,7 +257,7 @@ def _alone(path: Path) -> bool:
 
 def _source(name: str, paths: Paths, labels: bool = True) -> Source:
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files = tuple(Path(os.path.abspath(os.path.expanduser(path))) for path in listed)
+    files = tuple(map(absolute, listed))
     ends = [path.suffix.lower() for path in files]
     if ends not in ([".npz"], [".npy", ".npy"]) and (labels or ends != [".npy"]):
         folder = next((path for path in files if path.is_dir()), None)

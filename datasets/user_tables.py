@@ -17,6 +17,7 @@ import numpy as np
 from . import registry
 from .checks import BadData, read_indices, reading, stamped
 from .contract import Description, Split
+from .fetch import absolute
 from .notices import say
 from .table_files import READERS, inputs, labels, numbers, spread
 from .table_text import CORRECT, DECIMALS, DROP, REFUSE, Form, Table
@@ -95,7 +96,7 @@ def add_table(
             f"{delimiter!r}"
         )
     each_split = (test_rows,) if isinstance(test_rows, str | os.PathLike) else test_rows
-    file, rows = _absolute(path), tuple(map(_absolute, each_split))
+    file, rows = absolute(path), tuple(map(absolute, each_split))
     if file.suffix.lower() not in READERS:
         raise ValueError(f"data set {name}: {file} is none of {', '.join(READERS)}; write it as one of these")
     left, text = ((each,) if isinstance(each, str | int) else tuple(each) for each in (drop, categories))
@@ -260,7 +261,3 @@ def _tell(table: Table, columns: list[int], target: int, rows: int, classes: str
 
 def _label(label: object) -> str:
     return f"{label:.0f}" if isinstance(label, float) else " ".join(str(label).split())
-
-
-def _absolute(path: str | os.PathLike) -> Path:
-    return Path(os.path.abspath(os.path.expanduser(path)))

@@ -193,9 +193,10 @@ def _remedy(plugin: Plugin, error: BaseException) -> str:
 def place_of(error: BaseException) -> str:
     """Return file and line, " (mine.py, line 3)", of the innermost code of a plug-in that an error, or the error that
     it explains, came through; empty where there is none."""
-    cause = place_of(error.__cause__) if error.__cause__ else ""
-    place = cause or next(filter(None, (_place(error, plugin) for plugin in find())), "")
-    return cause or (place and f" ({place})")
+    if error.__cause__ and (explained := place_of(error.__cause__)):
+        return explained
+    place = next(filter(None, (_place(error, plugin) for plugin in find())), "")
+    return place and f" ({place})"
 
 
 def _place(error: BaseException, plugin: Plugin) -> str:

@@ -234,7 +234,7 @@ def _causes(book: Book) -> str:
         ),
     ]
     for sheet in book.flat:
-        if sheet.protocol == "paper" and sheet.table.name == f"{sheet.table.paper}-{sheet.table.number}":
+        if sheet.protocol == "paper" and sheet.table.is_published:
             parts += _causes_of(book, sheet)
     return "\n\n".join(parts)
 

@@ -70,7 +70,7 @@ def main(results: Path = ROOT / "results") -> None:
     """Print the three tables."""
     suite, records = Suite(), Records(results)
     published = [suite.table(name) for name in suite.table_names()]
-    own = [each for each in published if each.name == f"{each.paper}-{each.number}" and "paper" in each.protocols]
+    own = [each for each in published if each.is_published and "paper" in each.protocols]
     print(levels_of_few())
     print(levels())
     print(quantiles(scatters(cell for table in own for cell in aggregate(table, "paper", records).flat)))

@@ -175,7 +175,7 @@ class Differences:
     def of(self, name: str) -> list[Difference]:
         """Return the cells of a published table that differ at protocol paper."""
         table = self.book.suite.table(name)
-        if name != f"{table.paper}-{table.number}" or "paper" not in table.protocols:
+        if not table.is_published or "paper" not in table.protocols:
             return []
         sheet, found = Sheet(self.book.result(table, "paper")), []
         for i, row in enumerate(sheet.result.cells):

@@ -142,6 +142,11 @@ class Table:
     external: Mapping[tuple[Row, str, str], list[RunConfig]] = field(default_factory=dict)
 
     @property
+    def is_published(self) -> bool:
+        """Whether it is a paper's table, under the paper's number and by its settings."""
+        return self.name == f"{self.paper}-{self.number}"
+
+    @property
     def default_protocol(self) -> str:
         return self.protocols[0]
 

@@ -110,8 +110,9 @@ class Picture:
 
 
 def _place(table: Any) -> tuple[int, str, int, str]:
-    published = table.name == f"{table.paper}-{table.number}"
-    return (0, table.paper, len(table.number), table.number) if published else (1 + bool(table.paper), "", 0, "")
+    if not table.is_published:
+        return 1 + bool(table.paper), "", 0, ""
+    return 0, table.paper, len(table.number), table.number
 
 
 class Book:

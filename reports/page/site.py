@@ -111,7 +111,6 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
     digest = stamp.of_site(suite, records, figures, (out / API).exists())
     found = stamp.last_site(out, digest)
     if found is None:
-        _ = records.digests  # before any record is read, so that no stamp is newer than its figure
         chosen, writer = list(FIGURES.values()) if figures else [], _Writer(suite, records, out)
         with drawing(chosen, suite, records, out, None, None, (".svg", ".csv.xz")) as drawn:
             found = writer.write(drawn)
