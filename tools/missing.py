@@ -1,7 +1,10 @@
-"""List missing runs, cheapest first: ``python -m tools.missing claims`` or ``python -m tools.missing rows [TABLE]..``.
+"""List missing runs, cheapest first: ``python -m tools.missing claims``, ``... undecided`` or ``... rows [TABLE]..``.
 
-claims: those that would decide the papers' claims. A claim counts while our runs of protocol paper leave some of its
+claims: those that would test the papers' claims. A claim counts while our runs of protocol paper leave some of its
 comparisons without a test; a run that several claims need is counted for each of them.
+
+undecided: further seeds for claims that our runs test and do not decide, under the protocol of these runs. A comparison
+counts where the table plans as many runs as would decide it at the scatter seen so far.
 
 rows: rows of tables without a run on a data set, under the protocol that the table shows, with the cost of one run.
 Rows that wait for data are left out; runs that several tables need are listed for the first.
@@ -26,7 +29,7 @@ from benchmarks.sweep.begin import SUITE, merged
 from benchmarks.sweep.estimate import Estimate, Known, estimate
 from benchmarks.sweep.plan import MEANINGLESS, make_plan, missing_data
 from reports.findings.page import of_book
-from reports.findings.verdicts import Finding
+from reports.findings.verdicts import Finding, Verdict
 from reports.findings.words import flat
 from reports.page.book import Book
 from reports.records import Records, recorded
@@ -46,13 +49,26 @@ def lacking(finding: Finding, suite: Suite) -> Iterator[RunConfig]:
                     yield from table.cell_runs(cell.row, cell.column, PAPER)
 
 
-def claims(results: Path, state: Path, suite: Suite = SUITE) -> list[tuple[Finding, int, Estimate]]:
-    """Return each claim that more runs would test, the number of these, and their estimate; cheapest first."""
+def decisive(finding: Finding, suite: Suite) -> Iterator[RunConfig]:
+    """Yield the runs, made or not, that would decide comparisons of an undecided claim at the scatter of its runs."""
+    for each, needed in zip(finding.counted, finding.needed, strict=True):
+        table = suite.table(each.comparison.table)
+        runs = [table.cell_runs(cell.row, cell.column, finding.protocol) for cell in each.comparison.cells]
+        if finding.by_records == Verdict.OPEN and needed <= min(map(len, runs), default=0):
+            yield from (run for own in runs for run in own[: int(needed)])
+
+
+def claims(
+    results: Path, state: Path, suite: Suite = SUITE, undecided: bool = False
+) -> list[tuple[Finding, int, Estimate]]:
+    """Return each claim that more runs would test, or decide where ``undecided``, the number of these, and their
+    estimate; cheapest first."""
     known, listed = Known(Store(results, suite.metrics), state), []
     for finding in flat(of_book(Book(suite, Records(results)))):
-        tables = (table for table in map(suite.table, finding.claim.tables) if PAPER in table.protocols)
-        metrics = merged(table.metrics_of_runs(PAPER) for table in tables)
-        plan = make_plan(lacking(finding, suite), results, state, suite, metrics)
+        protocol, runs = (finding.protocol, decisive) if undecided else (PAPER, lacking)
+        tables = (table for table in map(suite.table, finding.claim.tables) if protocol in table.protocols)
+        metrics = merged(table.metrics_of_runs(protocol) for table in tables)
+        plan = make_plan(runs(finding, suite), results, state, suite, metrics)
         if missing := sum(len(group.runs) for group in plan.groups):
             listed.append((finding, missing, estimate(plan.groups, known)))
     return _cheapest_first(listed)
@@ -87,16 +103,16 @@ def _cheapest_first(listed: list[tuple[T, int, Estimate]]) -> list[tuple[T, int,
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the claims or the rows, with their numbers of runs and core-hours."""
+    """Print claims or rows, with their numbers of runs and core-hours."""
     parser = argparse.ArgumentParser(prog="python -m tools.missing", description=__doc__)
-    parser.add_argument("what", choices=("claims", "rows"), help="what lacks the runs that are listed")
+    parser.add_argument("what", choices=("claims", "undecided", "rows"), help="what lacks the runs that are listed")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="for rows, names of tables (all)")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the records (results)")
     parser.add_argument("--state", type=Path, default=Path(".state"), help="folder of checkpoints (.state)")
     options = parser.parse_args(arguments)
-    if options.what == "claims":
+    if options.what != "rows":
         listed = [("claim", "missing runs", "core-hours", "tables")]
-        for finding, count, cost in claims(options.results, options.state):
+        for finding, count, cost in claims(options.results, options.state, undecided=options.what == "undecided"):
             listed.append((finding.claim.id, str(count), cost.core_hours, " ".join(finding.claim.tables)))
         print(columns(listed))
     else:

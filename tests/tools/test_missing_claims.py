@@ -1,4 +1,4 @@
-"""Runs that would decide claims are those missing of the comparisons without a test."""
+"""Runs that would test claims are those missing of comparisons without a test; further seeds decide the others."""
 
 from __future__ import annotations
 
@@ -57,9 +57,29 @@ def test_runs_that_are_missing_of_comparisons_without_a_test_are_counted_and_est
     assert keys == {run_key(config(method, "boston", split=run)) for method in ("MFVI", "HMC") for run in range(3)}
 
 
+def test_an_undecided_claim_needs_the_seeds_that_would_decide_it_at_the_scatter_seen(tmp_path, monkeypatch):
+    store, suite = Store(tmp_path), Suite(tables=__name__)
+    for method, values in (("MAP", (1.0, 2.0)), ("MFVI", (1.5, 2.6)), ("HMC", (0.9, 2.1))):
+        for run, value in enumerate(values):
+            about = {"cpu": "Z80", "device": "cpu", "threads": 1, "seconds": 7.0}
+            row = {"dataset": "boston", "condition": "", "metric": "rmse", "value": value, "n": 9}
+            store.write(store.make(config(method, "boston", split=run), [row], {}, about))
+    # MAP and MFVI differ by 0.5 and 0.6, so a third run decides (t = 0.55 / (0.071 / sqrt(3)), 2 degrees of freedom:
+    # p = 0.0055, beside 0.025 for the first of two claims); MAP and HMC by -0.1 and 0.1, so none does.
+    made = [claim("near", ("MAP",), ("MFVI",)), claim("even", ("MAP",), ("HMC",))]
+    records = Records(tmp_path)
+    findings = {"paper": judge(made, suite, lambda name, protocol: aggregate(TABLE, protocol, records))}
+    assert [each.needed[0] for each in findings["paper"]] == [3, float("inf")]
+    monkeypatch.setattr(missing, "of_book", lambda book: findings)
+    ((finding, count, cost),) = missing.claims(tmp_path, tmp_path / "state", suite, undecided=True)
+    assert (finding.claim.id, count, cost.seconds) == ("near", 2, 14.0)
+    keys = {run_key(run) for run in missing.decisive(finding, suite)}
+    assert keys == {run_key(config(method, "boston", split=run)) for method in ("MAP", "MFVI") for run in range(3)}
+
+
 def test_the_list_says_what_each_claim_costs(found, monkeypatch, capsys):
     rows = found()
-    monkeypatch.setattr(missing, "claims", lambda results, state: rows)
+    monkeypatch.setattr(missing, "claims", lambda results, state, undecided: rows)
     missing.main(["claims"])
     head, line = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "claim" and re.split("  +", line) == ["dear", "2", "at least 0.028", "fake"]
