@@ -187,8 +187,8 @@ def sha256(path: Path, size: int, modified: int) -> str:
 
 
 def offline() -> bool:
-    """Return whether $FVI_OFFLINE forbids the network: anything but nothing and 0."""
-    return os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
+    """Return whether $FVI_OFFLINE forbids the network: anything but nothing, 0, false, no and off."""
+    return os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 def retrieve(url: str, sha256: str, target: Path) -> str | None:

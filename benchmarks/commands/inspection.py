@@ -104,6 +104,11 @@ def summary_text(summary: Summary, again: str) -> str:
     return "" if summary.waits and not summary.plan.select(*TO_TRAIN) else "\n".join(lines)
 
 
+def absent(results: Path) -> list[str]:
+    """Say that a folder of records is not there, as its name may be misspelt."""
+    return [] if results.is_dir() else [f"--results: there is no folder {results}, so no run has a record"]
+
+
 def status_text(
     tables, protocol: str | None, seeds: list[int] | None, results: Path, state: Path, suite: Suite
 ) -> tuple[str, int]:
@@ -119,7 +124,7 @@ def status_text(
         counts = Counter(statuses[key] for key in runs[table.name])
         named = table.name, table.check_protocol(protocol)
         rows.append((*named, *(counts[status] for status in STATUSES), len(runs[table.name])))
-    lines = [] if results.is_dir() else [f"--results: there is no folder {results}, so no run has a record"]
+    lines = absent(results)
     lines.append(columns([("table", "protocol", *STATUSES, "all"), *rows]))
     for run in plan.select("running"):
         note = "; ".join(map(str, filter(None, [run.note, progress(state, run.key)])))

@@ -96,6 +96,16 @@ def test_a_mirror_that_is_no_folder_and_a_forbidden_network_are_named(
     assert f"{tmp_path}/cache/set/a: not there" in said
     assert f"{tmp_path}/miror: no such folder, though FVI_DATA_MIRROR names it" in said
     assert "the network: not used, since FVI_OFFLINE is set; unset it to download" in said
+    for word, forbidden in (
+        ("true", True),
+        ("", False),
+        ("0", False),
+        ("False", False),
+        (" off", False),
+        ("no", False),
+    ):
+        monkeypatch.setenv(fetch.OFFLINE_VARIABLE, word)
+        assert fetch.offline() == forbidden
 
 
 def test_corrupted_images_that_cannot_be_stored_are_an_error(

@@ -168,6 +168,7 @@ def test_a_folder_that_cannot_be_written_exits_with_1(say, tmp_path):
 def test_a_folder_of_records_that_is_not_there_is_named(say, tmp_path):
     status, output = say("status", "fake")
     assert status == 0 and output.startswith(f"--results: there is no folder {tmp_path / 'results'}, so no run has a")
+    assert say("measure", "fake")[1].startswith(output.splitlines()[0])
     assert f"under {tmp_path / 'results'}, a folder that is not there" in say("show", "12")[1]
     (tmp_path / "results").mkdir()
     assert say("status", "fake")[1].startswith("table ") and "not there" not in say("show", "12")[1]
