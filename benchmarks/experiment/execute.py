@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import BenchmarkError
 from benchmarks.experiment import parameters
 from benchmarks.experiment.alone import alone
 from benchmarks.experiment.assembly import (
@@ -180,8 +179,8 @@ def _evaluate(config: RunConfig, trained: TrainedRun, state: Path) -> Outcome:
     except OSError as error:
         where = f"{state / kept.PREDICTIONS}: {error.strerror}"
         if trained.stored:
-            remedy = "make room, then run the same command again: it predicts from the stored parameters"
-            raise BenchmarkError(f"{where}; {remedy}") from error
+            reason = f"{where}; make room, then run the same command again: it predicts from the stored parameters"
+            return Outcome(config, "failed", provenance=provenance, reason=reason)
         text = f"{where}; nor are the parameters stored: metrics added later need training"
         warn(text, about=run_key(config))
     metrics, curves = measured(split, predicted, model.likelihood.scores)

@@ -3,6 +3,7 @@ later sweep completes. The file systems are real ones, small and mounted for the
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.commands.inspection import remarks_text
+from benchmarks.records import predictions
 from benchmarks.records.config import run_key
 from benchmarks.records.store import StoreError
 from benchmarks.state import checkpoints, kept
@@ -220,3 +222,17 @@ def test_a_lock_dies_with_its_holder(sweep, tmp_path):
     put(folder, ".probe", replace(Holder.me(), started="1"))
     complete(sweep, tmp_path)
     assert Claims(folder).live() == {}
+
+
+def test_predictions_that_find_no_room_fail_their_run_alone(tmp_path, monkeypatch):
+    runs, save = [config("MAP", (0, seed)) for seed in range(2)], predictions.save
+
+    def full(path, sets):
+        if path.stem == run_key(runs[0]):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(path, sets)
+
+    monkeypatch.setattr(predictions, "save", full)
+    first, second = run(runs, tmp_path)
+    assert first.status == "failed" and "No space left on device; make room" in first.reason
+    assert numbers(second) == numbers(run(runs[1], tmp_path / "other")[0])
