@@ -13,7 +13,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -51,7 +51,7 @@ class ModuleNetwork(Network):
 
     def __init__(self, module: nn.Module | Make, example: Tensor, head: str | None = None, way: str | None = None):
         self.original = module if isinstance(module, nn.Module) else None
-        self.make: Make = (lambda: _anew(module)) if isinstance(module, nn.Module) else module
+        self.make: Make = partial(_anew, module) if isinstance(module, nn.Module) else module
         self.module = checks.copied(self.make() if self.original is None else self.original).cpu().eval()
         checks.refuse_kind(self.module)
         self.example = example = example[:3].detach().cpu().clone()

@@ -68,14 +68,14 @@ METHODS = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_methods_of_the_catalogue_are_saved_and_loaded(method, tmp_path):
+def test_methods_of_the_catalogue_are_saved_loaded_and_pickled(method, tmp_path):
     module, x = Perceptron(drop=0.2), table(12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         posterior = fvi.fit(module, (x, labels(12)), method, **QUICK, **METHODS[method])
     posterior.save(tmp_path / "a.fvi")
-    again = fvi.load(tmp_path / "a.fvi", module)
-    assert torch.equal(posterior.predict(x).values, again.predict(x).values)
+    for again in (fvi.load(tmp_path / "a.fvi", module), pickle.loads(pickle.dumps(posterior))):
+        assert torch.equal(posterior.predict(x).values, again.predict(x).values)
     assert torch.isfinite(posterior.predict(x).values).all()
 
 
