@@ -14,6 +14,8 @@ cells are compared:
 * ``second``: every row of ``a`` with the second best of ``b``. Means choose the rows of these two forms, so only the
   printed numbers judge them: a test of the chosen rows would not have its level.
 
+``hedge`` is the paper's word by which a claim allows exceptions, such as generally.
+
 ``base`` names columns that are subtracted from those of the same data set. ``X minus Y`` as a row is a difference of
 two rows. ``side`` says which side is claimed, where it is not the better one of the metric.
 """
@@ -34,6 +36,7 @@ FOLDER = Path(__file__).parents[1] / "claims"
 MARGINS = FOLDER / "margins.csv"
 COLUMNS = (
     "id", "place", "claim", "kind", "table", "a", "b", "columns", "form", "side", "base", "value", "main", "note",
+    "hedge",
 )  # fmt: skip
 KINDS = ("better", "not_worse", "closer", "monotone", "absolute", "qualitative")
 FORMS = ("each", "matched", "equal", "rows", "columns", "spread", "second", "rank")
@@ -70,11 +73,12 @@ class Claim:
     note: str = ""
     main: bool = False
     tests: tuple[Rule, ...] = field(default=())
+    hedge: str = ""
 
     @property
     def untested(self) -> str:
         """Reason without tests, in two or three words; empty with tests."""
-        pictured = any(word in f"{self.place} {self.note}".lower() for word in ("figure", "picture", "curve"))
+        pictured = any(word in self.note.lower() for word in ("figure", "picture", "curve"))
         return "" if self.tests else "figure only" if pictured else "no number named"
 
     @property
@@ -108,7 +112,7 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
             if row["id"] in found or row["kind"] not in KINDS or not row["place"]:
                 raise BenchmarkError(f"{where}: expected a new id, a place and a kind out of {', '.join(KINDS)}")
             about = row["id"], paper, row["place"], row["claim"], row["kind"], row["note"]
-            found[row["id"]] = Claim(*about, row["main"] == "yes", (test,) if test else ())
+            found[row["id"]] = Claim(*about, row["main"] == "yes", (test,) if test else (), row["hedge"])
         elif row["id"] in found and test:
             claim = found[row["id"]]
             found[row["id"]] = replace(claim, tests=(*claim.tests, test))

@@ -57,12 +57,22 @@ class Comparison:
         return effect, None if None in errors else math.hypot(*(error for error in errors if error is not None))
 
     def printed_outcome(self) -> int | None:
-        """Direction by the printed numbers: by two combined standard errors, or by sign where none is printed."""
+        """Direction by the printed numbers: by two combined standard errors, or by sign where none is printed, and by
+        more than rounding may hide."""
         found = self.published()
         if found is None:
             return None
-        bound = ERRORS * (found[1] or 0.0) + 1e-9
+        hidden, error = (0.0, found[1] or 0.0) if self.ranked else self._rounded()
+        bound = hidden + ERRORS * (0.0 if found[1] is None else error) + 1e-9
         return FOR if found[0] > bound else AGAINST if found[0] < -bound else OPEN
+
+    def _rounded(self) -> tuple[float, float]:
+        """Largest part of the printed effect that may be of rounding, and the largest combined standard error that
+        rounds to the printed ones: an error printed as 0.00 may be 0.005."""
+        numbers = [(abs(weight), cell.published) for weight, cell in self.terms if cell.published]
+        hidden = math.fsum(weight * number.half_unit for weight, number in numbers)
+        errors = (weight * ((number.stderr or 0.0) + number.half_unit_of_error) for weight, number in numbers)
+        return hidden, math.hypot(*errors)
 
     def tested(self) -> Paired | str:
         """Effect over our runs, paired by split and seed; or why there is none."""

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from reports.findings.verdicts import MEANINGS, Finding, every
-from reports.findings.words import COUNTS, RULE, by_paper, by_records, counts, details, flat, margin, summary
+from reports.findings.words import COUNTS, RULE, by_paper, by_records, caveats, counts, details, flat, summary
 from reports.marks import anchor, escaped, grid
 from reports.page.book import Book
 from reports.tex import escape, flowing
@@ -77,7 +77,7 @@ def chapter(findings: Found) -> str:
     for paper, each in findings.items():
         lines = [
             rf"{flowing(f.claim.words)} {{\footnotesize {flowing(f.claim.place)}. [{escape(f.claim.id)}] "
-            rf"{flowing(margin(f))}}} & {_led(by_paper(f))} & {_led(by_records(f))}. "
+            rf"{flowing(caveats(f))}}} & {_led(by_paper(f))} & {_led(by_records(f))}. "
             rf"{flowing(details(f))} \\\addlinespace"
             for f in each
         ]
@@ -93,7 +93,7 @@ def chapter(findings: Found) -> str:
 def _claim(finding: Finding) -> str:
     claim = finding.claim
     tables = f"Tables: {', '.join(claim.tables)}." if claim.tables else ""
-    note = " ".join(filter(None, (claim.note if claim.tests else "", margin(finding))))
+    note = " ".join(filter(None, (claim.note if claim.tests else "", caveats(finding))))
     parts = (f"**{escaped(claim.words)}**", escaped(f"{claim.place}."), escaped(tables), note and f"*{escaped(note)}*")
     return f"{claim.id}: {' '.join(filter(None, parts))}"
 

@@ -1,7 +1,8 @@
 """Both verdicts on every claim: by the printed numbers, and by our records.
 
 * Printed numbers: a comparison goes the claimed way where it exceeds two combined standard errors, or, where a paper
-  prints no error, by its sign alone. The claim holds where all of its comparisons do.
+  prints no error, by its sign alone, and in either case by more than rounding may hide. The claim holds where all of
+  its comparisons do.
 * Records: a comparison is a t-test over the splits and seeds that its rows share (reports.significance). A claim holds
   where each of its comparisons is significant the claimed way: its p-value is the largest of theirs
   (intersection-union test). It is reversed where one is significant the other way: the smallest p-value times their
@@ -21,6 +22,7 @@ from functools import cached_property
 from benchmarks.suite import Suite
 from benchmarks.sweep.plan import MEANINGLESS
 from reports.aggregate import TableResult
+from reports.agreement import Verdict as Agreement
 from reports.findings.claims import Claim, load, papers
 from reports.findings.comparisons import AGAINST, FOR, OPEN, Comparison, of
 from reports.significance import ALPHA, Paired, holm
@@ -44,7 +46,7 @@ MEANINGS = {
     Verdict.HOLDS: "every comparison that the claim names goes the claimed way",
     Verdict.SO_FAR: "every comparison that has the runs for a test goes the claimed way; others have none yet",
     Verdict.PART: "some comparisons go the claimed way, some the other way",
-    Verdict.REVERSED: "some comparison goes the other way, and none the claimed way",
+    Verdict.REVERSED: "some comparison goes the other way, and none that is tested the claimed way",
     Verdict.OPEN: "not all go the claimed way, and none the other way (by records: none surely enough, by Holm's test)",
     Verdict.UNTESTED: "no comparison has the runs that a test needs, or no number stands for the claim",
 }
@@ -141,6 +143,13 @@ class Finding:
         if self._holds <= self._reversed:
             return Verdict.HOLDS if len(self.counted) == len(self.tested) else Verdict.SO_FAR
         return Verdict.PART if self.ours[FOR] else Verdict.REVERSED
+
+    @cached_property
+    def apart(self) -> tuple[int, int]:
+        """Number of cells behind its tests that differ from their published numbers, and of all that have a verdict."""
+        cells = {id(cell): cell.outcome for each in self.counted for cell in each.comparison.cells}
+        judged = [outcome for outcome in cells.values() if outcome not in (None, Agreement.UNDECIDED)]
+        return sum(outcome.differs for outcome in judged if outcome), len(judged)
 
     @property
     def weakest(self) -> Tested | None:

@@ -20,11 +20,12 @@ from reports.significance import ALPHA
 
 RULE = (
     "By the paper: a comparison goes the claimed way where its printed numbers differ by more than two combined "
-    "standard errors, or by their sign where no error is printed. By our records: a t-test over shared splits and "
-    "seeds. A claim holds where all comparisons that it names are significant, with Holm's correction over the claims "
-    f"of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols are never mixed. An effect "
-    "above 0 goes the claimed way; the margin of a claim that something is not worse is added to it. A claim is in our "
-    "words; its quotation is the first words of the passage. dirichlet2022-9 is a part of dirichlet2022-8."
+    "standard errors, or by their sign where no error is printed, and by more than rounding may hide. By our records: "
+    "a t-test over shared splits and seeds. A claim holds where all comparisons that it names are significant, with "
+    f"Holm's correction over the claims of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols "
+    "are never mixed. An effect above 0 goes the claimed way; the margin of a claim that something is not worse is "
+    "added to it. A claim is in our words; its quotation is the first words of the passage. dirichlet2022-9 is a part "
+    "of dirichlet2022-8."
 )
 USUAL = 10
 """Runs that the papers' tables most often have."""
@@ -65,15 +66,18 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     confirmed = [*ours[Verdict.HOLDS], *ours[Verdict.SO_FAR]]
     turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
     once = sum(each.printed[AGAINST] == 1 for each in against)
+    hedged = sum(bool(each.claim.hedge) for each in against)
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
         f"What survives: {len(holds)} of the {len(printed)} claims that the papers' own numbers can test hold in every "
         f"comparison that they name. Of all {len(findings)} claims our runs confirm {len(confirmed)}, "
-        f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}.",
+        f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}"
+        f"{_unlike(confirmed)}{_examples(confirmed)}.",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one. Our runs reverse {len(turned)}{' at least in part' if turned else ''}, "
-        f"{sum(each in against for each in turned)} of them among those {len(against)}{_examples(turned)}.",
+        f"of them in a single one; {hedged} of them say generally or the like, and allow exceptions. Our runs reverse "
+        f"{len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of them "
+        f"among those {len(against)}{_unlike(turned)}{_examples(turned)}.",
         f"What nobody can tell yet: our runs are too few to decide {len(ours[Verdict.OPEN])} claims, and "
         f"{len(ours[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
         f"{reduced} of our verdicts are of reduced runs.",
@@ -107,7 +111,7 @@ def by_paper(finding: Finding) -> str:
 
 
 def by_records(finding: Finding) -> str:
-    """Return the verdict by our records, the comparison that supports the claim least, and the runs needed."""
+    """Return the verdict by our records, and how many cells behind it are not those of the paper."""
     if not finding.counted:
         return f"{finding.by_records}: {finding.why}"
     words = f"{finding.by_records}: {_ways(finding.ours)}"
@@ -115,7 +119,9 @@ def by_records(finding: Finding) -> str:
         words += f", but not surely enough for one of {finding.family} claims (Holm)"
     if untested := len(finding.tested) - len(finding.counted):
         words += f"; {untested} more not tested"
-    return f"{words} ({protocol(finding)})"
+    apart, judged = finding.apart
+    cells = f"; cells that differ from the published numbers: {apart} of {judged}" if apart else ""
+    return f"{words} ({protocol(finding)}){cells}"
 
 
 def details(finding: Finding) -> str:
@@ -156,6 +162,13 @@ def margin(finding: Finding) -> str:
         if (known := margins().get(metric))
     ]
     return f"Margin (ours, as the paper names none): {', '.join(sizes)}." if sizes else ""
+
+
+def caveats(finding: Finding) -> str:
+    """Return the margins of a claim, and the word by which the paper allows exceptions; empty without any."""
+    word = finding.claim.hedge
+    hedge = f'The paper says "{word}", so single exceptions do not contradict it.' if word else ""
+    return " ".join(filter(None, (margin(finding), hedge)))
 
 
 def on_table(table: str, findings: Iterable[Finding]) -> str:
@@ -230,7 +243,18 @@ def _ways(outcomes: Counter[int]) -> str:
     return f"{outcomes[FOR]} of {outcomes.total()} as claimed{other}"
 
 
+def _unlike(findings: Sequence[Finding]) -> str:
+    """Count the claims that rest on cells most of which differ from the published numbers; empty without any."""
+    count = sum(2 * each.apart[0] > each.apart[1] for each in findings)
+    return f", {count} of them by cells most of which differ from the published numbers" if count else ""
+
+
 def _examples(findings: Sequence[Finding]) -> str:
-    """Return the claim that our runs support most clearly, in brackets; empty without claims."""
-    surest = min(findings, key=lambda each: each.p, default=None)
+    """Return the claim whose verdict by our runs is the surest, in brackets, one without exceptions and of cells like
+    the paper's where there is one; empty without claims."""
+    surest = min(
+        findings,
+        key=lambda each: (bool(each.claim.hedge), 2 * each.apart[0] > each.apart[1], each.p),
+        default=None,
+    )
     return f" (most clearly: {surest.claim.words.rstrip('.')})" if surest else ""

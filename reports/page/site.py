@@ -177,7 +177,7 @@ class _Writer:
             "findings/index.html", "findings.html", rule=findings_words.RULE, meanings=MEANINGS,
             counts=findings_words.counts(grouped), counts_header=findings_words.COUNTS,
             by_paper=findings_words.by_paper, by_records=findings_words.by_records, details=findings_words.details,
-            margin=findings_words.margin, looks=LOOKS, rugs=rugs,
+            caveats=findings_words.caveats, looks=LOOKS, rugs=rugs,
         )  # fmt: skip
         self._page("tables/index.html", "tables.html", sheets=self.book.sheets)
         first: dict[tuple[Any, ...], str] = {}  # table by its settings, which several tables may share

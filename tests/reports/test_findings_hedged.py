@@ -1,0 +1,86 @@
+"""How far a verdict on a claim can be trusted: rounding, cells unlike the paper's, words that allow exceptions."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.records import published
+from reports.findings import words
+from reports.findings.claims import Claim, load, papers
+from reports.findings.comparisons import AGAINST, FOR, OPEN
+from tests.reports.test_findings import A, B, claim, judged, runs
+
+__all__ = ["runs"]  # a fixture
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, half: float, **numbers: tuple[float, float | None]) -> None:
+    """Publish means and errors whose last digits have half a unit of this size."""
+    made = {}
+    for method, (mean, error) in numbers.items():
+        where = "pequignot2020", "5", "boston", "experiment=2", method, "rmse"
+        cell = published.Published(*where, mean, error, 10, "", ("", ""), half, 0.0 if error is None else half)
+        made[cell.key] = cell
+    monkeypatch.setattr(published, "table", lambda *_: made)
+
+
+@pytest.mark.parametrize(
+    ("half", "ours", "theirs", "outcome"),
+    # Printed to 0.01: means may be 0.01 nearer, and both errors 0.005, so 0.01 + 2 sqrt(2) 0.005 = 0.0241 is the least.
+    [(0.005, (0.04, 0.0), (0.05, 0.0), OPEN), (0.005, (0.04, 0.0), (0.06, 0.0), OPEN),
+     (0.005, (0.04, 0.0), (0.07, 0.0), FOR), (0.005, (0.07, 0.0), (0.04, 0.0), AGAINST),
+     (0.5, (2.0, None), (3.0, None), OPEN), (0.5, (2.0, None), (4.0, None), FOR)],
+)  # fmt: skip
+def test_a_printed_difference_that_rounding_may_hide_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, half: float, ours: tuple, theirs: tuple, outcome: int
+) -> None:
+    printed(monkeypatch, half, MFVI=ours, Ensemble=theirs)
+    (found,) = judged(tmp_path, claim("MFVI", "Ensemble"))
+    assert found.printed == Counter([outcome])
+
+
+def test_a_verdict_says_how_many_of_its_cells_are_unlike_the_papers(
+    monkeypatch: pytest.MonkeyPatch, runs: Callable[..., Path]
+) -> None:
+    """MFVI has 1.2 and Ensemble 2.15: a claim may hold on records that are far from the paper's numbers."""
+    results = runs(MFVI=A, Ensemble=B)
+    for theirs, apart in ((1.2, 0), (9.0, 1)):
+        printed(monkeypatch, 0.0, MFVI=(theirs, 0.01), Ensemble=(2.15, 0.01))
+        (found,) = judged(results, claim("MFVI", "Ensemble"))
+        told = re.findall(r"; cells that differ from the published numbers: (\d+) of (\d+)", words.by_records(found))
+        assert (found.apart[0], told) == (apart, [("1", "2")] if apart else [])
+    printed(monkeypatch, 0.0, MFVI=(9.0, 0.01), Ensemble=(9.0, 0.01))
+    (found,) = judged(results, claim("MFVI", "Ensemble"))
+    assert found.apart == (2, 2)
+    assert "1 of them by cells most of which differ from the published numbers" in words.summary([found])[0]
+
+
+def test_a_claim_that_allows_exceptions_says_so_and_is_no_example_of_a_reversed_one(
+    monkeypatch: pytest.MonkeyPatch, runs: Callable[..., Path]
+) -> None:
+    printed(monkeypatch, 0.0, MFVI=(1.2, 0.01), Ensemble=(2.15, 0.01))
+    results = runs(MFVI=A, Ensemble=B)
+    plain = dataclasses.replace(claim("Ensemble", "MFVI", name="plain"), words="Plain.")
+    hedged = dataclasses.replace(claim("Ensemble", "MFVI", name="hedged"), words="Hedged.", hedge="generally")
+    found, other = judged(results, hedged, plain)
+    _, against, _ = words.summary([found, other])
+    assert "2 claims are contradicted" in against and "1 of them say generally or the like" in against
+    assert "(most clearly: Plain)" in against
+    assert words.caveats(found).startswith('The paper says "generally"') and words.caveats(other) == ""
+
+
+def test_words_that_allow_exceptions_are_on_claims_with_tests() -> None:
+    hedged = [one for paper in papers() for one in load(paper) if one.hedge]
+    assert len(hedged) == 10 and all(one.tests for one in hedged)
+
+
+def test_a_quotation_from_a_caption_does_not_rest_on_a_figure_alone() -> None:
+    """The paper calls fVI diverse for ECE in a caption, beside tables of ECE, and compares it with nothing."""
+    (one,) = (one for one in load("dirichlet2022") if one.id == "dirichlet2022-36")
+    assert not one.tests and one.untested == "no number named"
+    assert Claim("x", "p", "4", "words", "qualitative", "Read off a figure.").untested == "figure only"
