@@ -39,7 +39,9 @@ A cause is *shown* where a row of another table reproduces the published number 
 as the cause says, goes at least half of the way from our number to the published one, and where fewer cells of the
 row differ with it than without; both counts stand beside it, and how many cells of the row were not tested with it.
 Where the test is *uninformative*, since the published numbers of the column are too close together, the row has to
-agree with the number, and its test could exclude a number half of the way back to ours. *Other readings* are rows of
+agree with the number, and its test could exclude a number half of the way back to ours. That a cause is shown does not
+prove that the authors had this setting: where no source names it, it was one of several that were tried with the
+published numbers in view, and the more are tried, the more agree by chance. *Other readings* are rows of
 further tables beside the same number: here the {FEW} that reproduce it or are nearest to it; the pages of the site
 (`make page`) draw all. Experiments below a table have their source and effect; some have no committed record, and
 say so.
