@@ -16,7 +16,7 @@ from reports.findings.comparisons import AGAINST, FOR
 from reports.findings.verdicts import Finding, Tested, Verdict
 from reports.labels import name
 from reports.shown import Shown, pair
-from reports.significance import ALPHA
+from reports.significance import ALPHA, MOST
 
 RULE = (
     "By the paper: a comparison goes the claimed way where its printed numbers differ by more than two combined "
@@ -66,6 +66,7 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     confirmed = [*ours[Verdict.HOLDS], *ours[Verdict.SO_FAR]]
     turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
     once = sum(each.printed[AGAINST] == 1 for each in against)
+    beyond = sum(max(each.needed) == math.inf for each in ours[Verdict.OPEN])
     hedged = sum(bool(each.claim.hedge) for each in against)
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
@@ -78,9 +79,10 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
         f"of them in a single one; {hedged} of them say generally or the like, and allow exceptions. Our runs reverse "
         f"{len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of them "
         f"among those {len(against)}{_unlike(turned)}{_examples(turned)}.",
-        f"What nobody can tell yet: our runs are too few to decide {len(ours[Verdict.OPEN])} claims, and "
-        f"{len(ours[Verdict.UNTESTED])} have no test yet, {figures} of them because they rest on no measured number; "
-        f"{reduced} of our verdicts are of reduced runs.",
+        f"What nobody can tell yet: our runs do not decide {len(ours[Verdict.OPEN])} claims; in {beyond} of them some "
+        f"comparison would need more than {MOST:,} runs at its scatter. {len(ours[Verdict.UNTESTED])} have no test "
+        f"yet, {figures} of them because they rest on no measured number; {reduced} of our verdicts are of reduced "
+        "runs.",
     )
 
 
@@ -134,7 +136,7 @@ def details(finding: Finding) -> str:
     if finding.by_records == Verdict.OPEN:
         most, decided = max(finding.needed), sum(count <= USUAL for count in finding.needed)
         words += f" By this scatter {USUAL} runs would decide {decided} of {len(finding.needed)} comparisons, "
-        words += f"about {most:,.0f} all." if most < math.inf else "more than 1,000 all."
+        words += f"about {most:,.0f} all." if most < math.inf else f"more than {MOST:,} all."
     return words
 
 

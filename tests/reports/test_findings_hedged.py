@@ -74,6 +74,14 @@ def test_a_claim_that_allows_exceptions_says_so_and_is_no_example_of_a_reversed_
     assert words.caveats(found).startswith('The paper says "generally"') and words.caveats(other) == ""
 
 
+def test_claims_that_more_runs_would_not_decide_are_counted(runs: Callable[..., Path]) -> None:
+    """Rows with the same mean are told apart by no number of runs: that runs are too few would promise too much."""
+    results = runs(MFVI=A, Ensemble=A[::-1], MC_Dropout=[1.3, 1.4, 1.4, 1.3])
+    equal, near = claim("MFVI", "Ensemble", name="equal"), claim("MFVI", "MC Dropout", name="near")
+    _, _, undecided = words.summary(judged(results, equal, near))
+    assert "do not decide 2 claims; in 1 of them some comparison would need more than 1,000 runs" in undecided
+
+
 def test_words_that_allow_exceptions_are_on_claims_with_tests() -> None:
     hedged = [one for paper in papers() for one in load(paper) if one.hedge]
     assert len(hedged) == 10 and all(one.tests for one in hedged)
