@@ -73,12 +73,12 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     return (
         f"What survives: {len(holds)} of the {len(printed)} claims that the papers' own numbers can test hold in every "
         f"comparison that they name. Of all {len(findings)} claims our runs confirm {len(confirmed)}, "
-        f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}"
-        f"{_unlike(confirmed)}{_examples(confirmed)}.",
+        f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}."
+        f"{_unlike(confirmed)}",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one; {hedged} of them say generally or the like, and allow exceptions. Our runs reverse "
+        f"of them in a single one; {hedged} say{'s' * (hedged == 1)} generally or the like, and allow{'s' * (hedged == 1)} exceptions. Our runs reverse "
         f"{len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of them "
-        f"among those {len(against)}{_unlike(turned)}{_examples(turned)}.",
+        f"among those {len(against)}{_examples(turned)}.{_unlike(turned)}",
         f"What nobody can tell yet: our runs do not decide {len(ours[Verdict.OPEN])} claims; in {beyond} of them some "
         f"comparison would need more than {MOST:,} runs at its scatter. {len(ours[Verdict.UNTESTED])} have no test "
         f"yet, {figures} of them because they rest on no measured number; {reduced} of our verdicts are of reduced "
@@ -248,7 +248,8 @@ def _ways(outcomes: Counter[int]) -> str:
 def _unlike(findings: Sequence[Finding]) -> str:
     """Count the claims that rest on cells most of which differ from the published numbers; empty without any."""
     count = sum(2 * each.apart[0] > each.apart[1] for each in findings)
-    return f", {count} of them by cells most of which differ from the published numbers" if count else ""
+    rest = f"{count} of these {len(findings)} rest{'s' * (count == 1)}"
+    return f" {rest} on cells most of which differ from the published numbers." if count else ""
 
 
 def _examples(findings: Sequence[Finding]) -> str:

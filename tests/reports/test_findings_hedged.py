@@ -57,7 +57,7 @@ def test_a_verdict_says_how_many_of_its_cells_are_unlike_the_papers(
     printed(monkeypatch, 0.0, MFVI=(9.0, 0.01), Ensemble=(9.0, 0.01))
     (found,) = judged(results, claim("MFVI", "Ensemble"))
     assert found.apart == (2, 2)
-    assert "1 of them by cells most of which differ from the published numbers" in words.summary([found])[0]
+    assert " 1 of these 1 rests on cells most of which differ from the published numbers." in words.summary([found])[0]
 
 
 def test_a_claim_that_allows_exceptions_says_so_and_is_no_example_of_a_reversed_one(
@@ -69,7 +69,7 @@ def test_a_claim_that_allows_exceptions_says_so_and_is_no_example_of_a_reversed_
     hedged = dataclasses.replace(claim("Ensemble", "MFVI", name="hedged"), words="Hedged.", hedge="generally")
     found, other = judged(results, hedged, plain)
     _, against, _ = words.summary([found, other])
-    assert "2 claims are contradicted" in against and "1 of them say generally or the like" in against
+    assert "2 claims are contradicted" in against and "; 1 says generally or the like" in against
     assert "(most clearly: Plain)" in against
     assert words.caveats(found).startswith('The paper says "generally"') and words.caveats(other) == ""
 
