@@ -68,6 +68,7 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     once = sum(each.printed[AGAINST] == 1 for each in against)
     beyond = sum(max(each.needed) == math.inf for each in ours[Verdict.OPEN])
     hedged = sum(bool(each.claim.hedge) for each in against)
+    one = "s" * (hedged == 1)
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
@@ -76,9 +77,9 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
         f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}."
         f"{_unlike(confirmed)}",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one; {hedged} say{'s' * (hedged == 1)} generally or the like, and allow{'s' * (hedged == 1)} exceptions. Our runs reverse "
-        f"{len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of them "
-        f"among those {len(against)}{_examples(turned)}.{_unlike(turned)}",
+        f"of them in a single one; {hedged} say{one} generally or the like, and allow{one} exceptions. Our runs "
+        f"reverse {len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of "
+        f"them among those {len(against)}{_examples(turned)}.{_unlike(turned)}",
         f"What nobody can tell yet: our runs do not decide {len(ours[Verdict.OPEN])} claims; in {beyond} of them some "
         f"comparison would need more than {MOST:,} runs at its scatter. {len(ours[Verdict.UNTESTED])} have no test "
         f"yet, {figures} of them because they rest on no measured number; {reduced} of our verdicts are of reduced "
