@@ -19,7 +19,7 @@ from benchmarks.suite import Suite
 from reports.causes import Cause
 from reports.lists import check_names, lines_of
 from reports.marks import anchor, escaped, grid
-from reports.page.book import Book, Sheet
+from reports.page.book import TESTED, Book, Sheet
 from reports.records import Records
 
 FILE = Path(__file__).with_name("tried.csv")
@@ -37,7 +37,8 @@ that differs at protocol `paper` ([verdicts.md](verdicts.md)).
 
 A cause is *shown* where a row of another table reproduces the published number and differs from the table's row only
 as the cause says, goes at least half of the way from our number to the published one, and where fewer cells of the
-row differ with it than without; both counts stand beside it, and how many cells of the row were not tested with it.
+row differ with it than without; both counts stand beside it, how many cells of the row were not tested with it, and how
+many of all tested readings of the number reproduce it.
 Where the test is *uninformative*, since the published numbers of the column are too close together, the row has to
 agree with the number, and its test could exclude a number half of the way back to ours. That a cause is shown does not
 prove that the authors had this setting: where no source names it, it was one of several that were tried with the
@@ -280,9 +281,10 @@ def listed(cells: list[Difference], known: Differences) -> list[str]:
 
 
 def cause(cell: Difference) -> str:
-    """Return the shown cause of a cell, and the row that shows it; a dash without one."""
-    found = cell.cause
-    return f"{found.cause} ({found.row}, table {found.shown_by}; {found.tally})" if found else "-"
+    """Return the shown cause of a cell, the row that shows it, and how many readings agree; a dash without a cause."""
+    found, tested = cell.cause, [each.status for each in cell.readings if each.status in TESTED]
+    agree = f"number reproduced by {tested.count('reproduced')} of {len(tested)} tested readings"
+    return f"{found.cause} ({found.row}, table {found.shown_by}; {found.tally}; {agree})" if found else "-"
 
 
 def nearest_in_words(cell: Difference) -> str:

@@ -16,11 +16,12 @@ from benchmarks.records import published
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
 from reports.aggregate import aggregate
+from reports.causes import Cause, Tally
 from reports.cli import DOCS, build
 from reports.page.book import Book
 from reports.page.site import write as write_site
 from reports.records import Records
-from reports.tried import COLUMNS, RENEW, Differences, Experiment, check, load, nearest_in_words, page
+from reports.tried import COLUMNS, RENEW, Differences, Experiment, cause, check, load, nearest_in_words, page
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table
 from tests.reports.page.small import Suite as SmallSuite
 from tests.reports.page.small import records as small_records
@@ -128,6 +129,16 @@ def test_the_page_names_the_nearest_readings_and_counts_the_others(
     far, near = (dataclasses.replace(cell.readings[i], status=status) for i, status in ((0, "reproduced"), (1, "")))
     chosen = dataclasses.replace(cell, readings=(near, far)).nearest
     assert chosen == [far, near], "what reproduces the number comes first, however far"
+
+
+def test_a_cause_says_how_many_readings_reproduce_the_number(records: Records) -> None:
+    (cell,) = Differences(book(records, MINE, READING), ()).of("pequignot2020-5")
+    statuses = ("reproduced", "differs", "uninformative", "undecided")
+    several = tuple(dataclasses.replace(cell.readings[0], status=status) for status in statuses)
+    wide = Cause("pequignot2020", ("5",), "MC Dropout", "a-table", "a row", (), "a wide network", Tally(0, 1, 1))
+    words = cause(dataclasses.replace(cell, cause=wide, readings=several))
+    assert words.startswith("a wide network (a row, table a-table; 0 of 1 cells of the row differ with it, 1 without; ")
+    assert words.endswith("; number reproduced by 1 of 3 tested readings)") and cause(cell) == "-"
 
 
 def test_the_same_runs_under_another_name_are_no_reading(records: Records) -> None:
