@@ -10,10 +10,13 @@ import io
 import os
 import sys
 import unicodedata
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 SPELLED, OUTPUT = "spelled", "standard output"
+USUAL = warnings.formatwarning
 SIGNS = {
     **dict.fromkeys("−‐‑─", "-"), "–": "--", "—": "---", **dict.fromkeys("‘’′", "'"),
     **dict.fromkeys("“”″", '"'), "«": "<<", "»": ">>",
@@ -73,7 +76,8 @@ class Output(io.TextIOWrapper):
 
 @contextmanager
 def streams() -> Iterator[None]:
-    """Let a command print every character on standard streams of any encoding, also where the caller closed them.
+    """Let a command print every character on standard streams of any encoding, also where the caller closed them, and
+    warnings for its user as notes, without their line of code.
 
     Exits with status 1 where standard output cannot be written: without a word if its reader has gone, as head does.
     """
@@ -87,6 +91,7 @@ def streams() -> Iterator[None]:
         elif mode == "w" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=SPELLED)
     own = output = sys.stdout
+    warnings.formatwarning = _noted
     if type(own) is io.TextIOWrapper:
         lines = {"line_buffering": own.line_buffering, "write_through": own.write_through}
         sys.stdout = output = Output(own.buffer, own.encoding, SPELLED, None, **lines)
@@ -103,9 +108,14 @@ def streams() -> Iterator[None]:
             print(f"error: {OUTPUT}: {error.strerror}", file=sys.stderr)
         sys.exit(1)
     finally:
+        warnings.formatwarning = USUAL
         if output is not own and isinstance(output, Output):
             output.detach()
             sys.stdout = own
+
+
+def _noted(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
+    return f"note: {message}\n" if issubclass(category, UserWarning) else USUAL(message, category, *place, **more)
 
 
 @contextmanager

@@ -114,3 +114,11 @@ def test_a_closed_stream_keeps_its_number() -> None:
     )
     done = subprocess.run(["bash", "-c", '"$0" -c "$1" >&-', sys.executable, command], capture_output=True, text=True)
     assert done.stderr == "1 3", done.stderr
+
+
+def test_a_warning_for_the_user_of_a_command_is_a_note_without_its_line_of_code() -> None:
+    code = "import warnings\n" + RUN
+    code += "warnings.warn('no such folder'); warnings.warn('at its line', RuntimeWarning)\nwarnings.warn('after')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.splitlines()
+    assert said[0] == "note: no such folder"
+    assert said[1].endswith("RuntimeWarning: at its line") and said[2].endswith("UserWarning: after")
