@@ -8,19 +8,21 @@ reading), ``moved`` (its effect), ``record`` (a table here that shows it; ``-`` 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 from benchmarks.records import published
+from benchmarks.records.published import Published
 from benchmarks.suite import Suite
+from reports.aggregate import CellResult
 from reports.causes import Cause
 from reports.lists import check_names, lines_of
 from reports.marks import anchor, escaped, grid
 from reports.page.book import TESTED, Book, Sheet
 from reports.records import Records
+from reports.shown import Shown
 
 FILE = Path(__file__).with_name("tried.csv")
 COLUMNS = ("paper", "tables", "methods", "columns", "tried", "source", "moved", "record")
@@ -67,65 +69,43 @@ class Experiment:
     def concerns(self, difference: Difference) -> bool:
         """Whether the experiment covers this cell."""
         return (
-            self.paper == difference.paper
-            and difference.method in self.methods
-            and difference.number in self.tables
-            and (not self.columns or difference.column in self.columns)
+            self.paper == difference.target.paper
+            and difference.target.method in self.methods
+            and difference.target.table in self.tables
+            and (not self.columns or difference.cell.column.label in self.columns)
         )
 
 
 @dataclass(frozen=True)
-class Number:
-    """Mean and its standard error, nan where there is none."""
-
-    mean: float
-    stderr: float = math.nan
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Two standard errors around the mean; the mean alone without one."""
-        reach = 2 * self.stderr if math.isfinite(self.stderr) else 0.0
-        return self.mean - reach, self.mean + reach
-
-
-@dataclass(frozen=True)
 class Reading:
-    """Other runs of the same published number: their table, row, value, verdict, and status as of a cell."""
+    """Other runs of the same published number: the name of their table, and their cell with its printed value."""
 
     table: str
-    row: str
+    cell: CellResult
     value: str
-    verdict: str
-    status: str
-    number: Number
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Published cell that differs at protocol paper, with everything known of the reason.
+    """Published cell that differs at protocol paper, its printed lines by kind, and everything known of the reason."""
 
-    own and target: our number and the published one.
-    """
-
-    paper: str
-    number: str
-    method: str
-    row: str
-    column: str
-    value: str
-    published: str
-    verdict: str
-    own: Number
-    target: Number
-    cause: Cause | None
+    cell: CellResult
+    shown: Mapping[str, Shown]
+    cause: Cause | None = None
     readings: tuple[Reading, ...] = ()
+
+    @property
+    def target(self) -> Published:
+        """The published number."""
+        assert self.cell.published is not None, "only published cells differ"
+        return self.cell.published
 
     @property
     def nearest(self) -> list[Reading]:
         """Readings that reproduce the published number, then the others; each by their distance from it."""
         return sorted(
             self.readings,
-            key=lambda each: (each.status != "reproduced", abs(each.number.mean - self.target.mean)),
+            key=lambda each: (each.cell.status != "reproduced", abs(each.cell.mean - self.target.mean)),
         )
 
 
@@ -185,29 +165,14 @@ class Differences:
             for j, cell in enumerate(row):
                 if cell.published is None or cell.status != "differs":
                     continue
-                shown, own = sheet.columns[j].rows[i], tuple(cell.values.values())
-                readings = self._readings.get((table.paper, cell.published.key), ())
+                own = tuple(cell.values.values())
                 others = {
                     values: reading
-                    for number, values, reading in reversed(readings)
+                    for number, values, reading in reversed(self._readings.get((table.paper, cell.published.key), ()))
                     if number in (None, table.number) and reading.table != name and values != own
                 }
-                found.append(
-                    Difference(
-                        table.paper,
-                        table.number,
-                        cell.published.method,
-                        cell.row.label,
-                        cell.column.label,
-                        str(shown["value"]),
-                        str(shown["published"]),
-                        str(shown["difference"]),
-                        Number(cell.mean, cell.stderr),
-                        Number(cell.published.mean, cell.published.stderr or math.nan),
-                        self.book.cause(cell, "paper"),
-                        tuple(reversed(others.values())),
-                    )
-                )
+                cause, readings = self.book.cause(cell, "paper"), tuple(reversed(others.values()))
+                found.append(Difference(cell, sheet.columns[j].rows[i], cause, readings))
         return found
 
     @cached_property
@@ -221,14 +186,7 @@ class Differences:
             for i, row in enumerate(sheet.result.cells):
                 for j, cell in enumerate(row):
                     if cell.published and cell.values:
-                        reading = Reading(
-                            table.name,
-                            cell.row.label,
-                            str(sheet.columns[j].rows[i]["value"]),
-                            cell.agreement or "",
-                            cell.status,
-                            Number(cell.mean, cell.stderr),
-                        )
+                        reading = Reading(table.name, cell, str(sheet.columns[j].rows[i]["value"]))
                         place = table.paper, cell.published.key
                         found.setdefault(place, []).append((table.number, tuple(cell.values.values()), reading))
         return found
@@ -256,13 +214,10 @@ def page(suite: Suite, records: Records) -> str:
 
 
 def _section(name: str, cells: list[Difference], known: Differences) -> str:
-    rows = [
-        (
-            cell.row, cell.column, cell.value, cell.published, cell.verdict, cause(cell),
-            nearest_in_words(cell),
-        )
-        for cell in cells
-    ]  # fmt: skip
+    rows = []
+    for each in cells:
+        named = each.cell.row.label, each.cell.column.label
+        rows.append((*named, *map(str, each.shown.values()), cause(each), nearest_in_words(each)))
     parts = [f"## {name}\n", grid(HEADER, [tuple(map(escaped, row)) for row in rows])]
     items = [f"- {escaped(words)}" for words in listed(cells, known)]
     return "\n".join([*parts, "\n".join(items) + "\n"] if items else parts)
@@ -272,11 +227,11 @@ def listed(cells: list[Difference], known: Differences) -> list[str]:
     """Return the experiments on these cells in words, and the cells without any."""
     words = []
     for each, concerned in known.experiments(cells).items():
-        where = ", ".join(dict.fromkeys(cell.row for cell in concerned))
-        where += f" ({', '.join(dict.fromkeys(cell.column for cell in concerned))})"
+        where = ", ".join(dict.fromkeys(one.cell.row.label for one in concerned))
+        where += f" ({', '.join(dict.fromkeys(one.cell.column.label for one in concerned))})"
         record = "No record is committed." if each.record == NO_RECORD else f"Records: table {each.record}."
         words.append(f"{where}: {_ended(each.tried)} Source: {_ended(each.source)} {_ended(each.moved)} {record}")
-    untried = [f"{cell.row}, {cell.column}" for cell in known.untried(cells)]
+    untried = [f"{one.cell.row.label}, {one.cell.column.label}" for one in known.untried(cells)]
     return [*words, f"Not tried: {'; '.join(untried)}."] if untried else words
 
 
@@ -289,7 +244,8 @@ def cause(cell: Difference) -> str:
 
 def nearest_in_words(cell: Difference) -> str:
     """Return the readings nearest to the published number, and the count of the others; a dash without any."""
-    words = [f"{each.value}, {each.verdict} ({each.row}, table {each.table})" for each in cell.nearest[:FEW]]
+    nearest = ((each, each.cell) for each in cell.nearest[:FEW])
+    words = [f"{each.value}, {it.agreement} ({it.row.label}, table {each.table})" for each, it in nearest]
     more = len(cell.readings) - len(words)
     return "; ".join([*words, f"{more} more"] if more else words) or "-"
 

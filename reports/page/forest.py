@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reports.tried import Difference, Number
+from benchmarks.records.published import Published
+from reports.aggregate import CellResult
+from reports.tried import Difference
 
 MARGIN = 4.0  # percent of the width left free at both ends
 
@@ -45,27 +47,34 @@ def forest(cell: Difference) -> Forest:
     The axis ends at most as far beyond our number and the published one as these are apart, so that distant readings do
     not hide that distance.
     """
-    gap = abs(cell.own.mean - cell.target.mean)
-    readings = cell.nearest
-    ends = [end for number in (cell.own, cell.target) for end in number.interval]
-    least, most = min(cell.own.mean, cell.target.mean) - gap, max(cell.own.mean, cell.target.mean) + gap
-    reached = [end for each in readings for end in each.number.interval if least <= end <= most]
+    own, target, readings = cell.cell, cell.target, cell.nearest
+    gap = abs(own.mean - target.mean)
+    ends = [*interval(own), *interval(target)]
+    least, most = min(own.mean, target.mean) - gap, max(own.mean, target.mean) + gap
+    reached = [end for each in readings for end in interval(each.cell) if least <= end <= most]
     low, high = min(ends + reached), max(ends + reached)
 
     def place(value: float) -> float:
         inside = (min(max(value, low), high) - low) / (high - low)
         return round(MARGIN + (100 - 2 * MARGIN) * inside, 1)
 
-    def spread(number: Number) -> tuple[float, float, float]:
-        first, last = number.interval
+    def spread(number: CellResult | Published) -> tuple[float, float, float]:
+        first, last = interval(number)
         return place(number.mean), place(first), place(last)
 
     def lines() -> Iterator[Line]:
-        yield Line("ours", "", cell.value, cell.verdict, "differs", *spread(cell.own))
+        shown = {kind: str(line) for kind, line in cell.shown.items()}
+        yield Line("ours", "", shown["value"], shown["difference"], "differs", *spread(own))
         for each in readings:
-            mean = each.number.mean
-            beyond = (mean > high) - (mean < low)
-            verdict = each.verdict if math.isfinite(each.number.stderr) else "one run"  # its distance is drawn
-            yield Line(each.row, each.table, each.value, verdict, each.status, *spread(each.number), beyond)
+            there = each.cell
+            beyond = (there.mean > high) - (there.mean < low)
+            verdict = str(there.agreement) if math.isfinite(there.stderr) else "one run"  # its distance is drawn
+            yield Line(there.row.label, each.table, each.value, verdict, there.status, *spread(there), beyond)
 
-    return Forest(*spread(cell.target), tuple(lines()))
+    return Forest(*spread(target), tuple(lines()))
+
+
+def interval(number: CellResult | Published) -> tuple[float, float]:
+    """Return the ends of two standard errors around a mean; the mean alone without an error."""
+    reach = 2 * number.stderr if number.stderr and math.isfinite(number.stderr) else 0.0
+    return number.mean - reach, number.mean + reach

@@ -19,6 +19,7 @@ from reports.aggregate import aggregate
 from reports.causes import Cause, Tally
 from reports.cli import DOCS, build
 from reports.page.book import Book
+from reports.page.forest import interval
 from reports.page.site import write as write_site
 from reports.records import Records
 from reports.tried import COLUMNS, RENEW, Differences, Experiment, cause, check, load, nearest_in_words, page
@@ -92,11 +93,12 @@ def test_divergences_of_pequignot2020_differ_by_the_entropies_that_they_subtract
 def test_a_differing_cell_has_its_readings_and_experiments(records: Records) -> None:
     found = Differences(book(records, MINE, READING), (TRIED,))
     (cell,) = found.of("pequignot2020-5")
-    assert (cell.method, cell.column, cell.value, cell.cause) == ("MC Dropout", "boston", "5.100 ± 0.058", None)
+    assert (cell.target.method, cell.cell.column.label, cell.cause) == ("MC Dropout", "boston", None)
+    assert str(cell.shown["value"]) == "5.100 ± 0.058"
     (reading,) = cell.readings
     assert reading.table == "pequignot2020-5-wide" and reading.value == "4.8100 ± 0.0058"
-    assert (reading.verdict, reading.status) == ("differs, worse", "differs")
-    assert cell.own.interval == pytest.approx((5.1 - 0.2 / 3**0.5, 5.1 + 0.2 / 3**0.5)), "two standard errors"
+    assert (reading.cell.agreement, reading.cell.status) == ("differs, worse", "differs")
+    assert interval(cell.cell) == pytest.approx((5.1 - 0.2 / 3**0.5, 5.1 + 0.2 / 3**0.5)), "two standard errors"
     assert found.experiments([cell]) == {TRIED: [cell]} and found.untried([cell]) == []
     assert found.of("pequignot2020-5-wide") == []
 
@@ -119,14 +121,21 @@ def test_the_page_names_the_nearest_readings_and_counts_the_others(
     rows = tuple(Row(f"with {method}", "MC Dropout", method) for method in others)
     again = dataclasses.replace(READING, rows=(*READING.rows, *rows))
     (cell,) = Differences(book(records, MINE, again), ()).of("pequignot2020-5")
-    assert [each.row for each in cell.nearest] == ["with VIP", "with HMC", "with Laplace", "MC Dropout, wide"]
+    assert [each.cell.row.label for each in cell.nearest] == [
+        "with VIP",
+        "with HMC",
+        "with Laplace",
+        "MC Dropout, wide",
+    ]
     words = nearest_in_words(cell)
     assert (
         words.startswith("4.0050 ± 0.0050 (2/3), no verdict (with VIP")
         and words.endswith("; 1 more")
         and words.count("; ") == 3
     )
-    far, near = (dataclasses.replace(cell.readings[i], status=status) for i, status in ((0, "reproduced"), (1, "")))
+    far, near = cell.nearest[-1], cell.nearest[0]
+    target = dataclasses.replace(far.cell.published, mean=far.cell.mean)
+    far = dataclasses.replace(far, cell=dataclasses.replace(far.cell, published=target, range_of_column=9.0))
     chosen = dataclasses.replace(cell, readings=(near, far)).nearest
     assert chosen == [far, near], "what reproduces the number comes first, however far"
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from reports.page.forest import MARGIN, forest
-from reports.tried import Difference, Number, Reading
+from reports.tried import Difference, Reading
+
+
+def fake_cell(row: str, mean: float, stderr: float = float("nan"), **about: object) -> SimpleNamespace:
+    return SimpleNamespace(row=SimpleNamespace(label=row), mean=mean, stderr=stderr, **about)
 
 
 def reading(row: str, mean: float, stderr: float = float("nan"), status: str = "undecided") -> Reading:
-    return Reading("other", row, str(mean), "differs, worse", status, Number(mean, stderr))
+    return Reading("other", fake_cell(row, mean, stderr, status=status, agreement="differs, worse"), str(mean))
 
 
 def cell(*readings: Reading, own: float = 10.0, target: float = 4.0) -> Difference:
-    return Difference(
-        "p", "1", "m", "M", "c", "10", "4", "+3 better", Number(own, 1.0), Number(target, 0.5), None, readings
-    )
+    shown = {"value": "10", "published": "4", "difference": "+3 better"}
+    ours = fake_cell("M", own, 1.0, published=SimpleNamespace(mean=target, stderr=0.5))
+    return Difference(ours, shown, readings=readings)
 
 
 def test_the_ends_of_the_axis_are_those_of_the_widest_interval() -> None:
