@@ -12,11 +12,12 @@ from typing import Any
 from benchmarks.commands.inspection import compact
 from benchmarks.commands.parts import about
 from benchmarks.records.form import slug
-from reports.labels import side, title
+from reports.aggregate import CellResult
+from reports.labels import side
+from reports.origins import CellRuns
 from reports.page.book import Book, Sheet
-from reports.page.details import COST, sort_key
+from reports.page.details import COST
 from reports.page.ranks import Ranking
-from reports.shown import Shown
 
 CHOICES = {
     "family": ("q", "how a random function is drawn"),
@@ -55,16 +56,33 @@ def equations() -> dict[tuple[str, str], tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Measured:
-    """Cell of a method: where it is shown, its texts, and its place among the rows of its column."""
+    """Cell of a method: the sheet that shows it, and its row and column there."""
 
     sheet: Sheet
-    place: tuple[int, int]
-    texts: dict[str, Shown]
-    metric: str
-    sort: str
-    status: str
-    verdict: str
-    rank: str
+    i: int
+    j: int
+
+    @property
+    def cell(self) -> CellResult:
+        return self.sheet.result.cells[self.i][self.j]
+
+    @property
+    def runs(self) -> CellRuns:
+        """All runs of its row on its data set."""
+        return self.sheet.result.runs[self.cell.row, self.cell.column.cell.dataset]
+
+    @property
+    def finished(self) -> str:
+        """End of the last of these runs; empty where no record has it."""
+        return max((run.record.finished for run in self.runs.recorded), default="")
+
+    @property
+    def rank(self) -> str:
+        """Place among the rows of its column; empty in a column without a better side, and where splits are missing."""
+        sign, mean = side(self.cell.column), self.cell.mean
+        means = [row[self.j].mean for row in self.sheet.result.cells if row[self.j].complete]
+        better = sum(sign * other > sign * mean for other in means)
+        return f"{1 + better} of {len(means)}" if sign and len(means) > 1 and self.cell.complete else ""
 
 
 class Methods:
@@ -73,7 +91,7 @@ class Methods:
     def __init__(self, book: Book) -> None:
         self.book = book
         self.catalogue: Mapping[str, Any] = book.suite.catalogue()
-        self.names = list(dict.fromkeys([*self.catalogue, *(m for m, _, _ in self._rows())]))
+        self.names = list(dict.fromkeys([*self.catalogue, *(m for m, _, _ in self.rows())]))
 
     @cached_property
     def pages(self) -> dict[str, str]:
@@ -112,20 +130,19 @@ class Methods:
     def measured(self) -> dict[str, list[Measured]]:
         """Return every cell of each method with a value, without repeats between tables."""
         found: dict[str, dict[tuple, Measured]] = {method: {} for method in self.names}
-        for method, sheet, i in self._rows():
+        for method, sheet, i in self.rows():
             for j, cell in enumerate(sheet.result.cells[i]):
                 if cell.values:
                     where = cell.column.cell_of(cell.row)
                     same = where, sheet.protocol, cell.column.scale, tuple(cell.values.items())
-                    if same not in found[method]:
-                        found[method][same] = self._measured(sheet, i, j)
+                    found[method].setdefault(same, Measured(sheet, i, j))
         return {method: list(cells.values()) for method, cells in found.items()}
 
     def sheets(self, method: str) -> list[tuple[Sheet, list[str]]]:
         """Return the sheets with values of a method, with the labels of its rows, without repeats of the same runs."""
         shown: dict[Sheet, list[str]] = {}
         for each in self.measured[method]:
-            label = each.sheet.table.rows[each.place[0]].label
+            label = each.cell.row.label
             labels = shown.setdefault(each.sheet, [])
             if label not in labels:
                 labels.append(label)
@@ -152,25 +169,9 @@ class Methods:
             and any(side(column) and column.cell.metric != COST for column in sheet.table.columns)
         ]
 
-    def _rows(self) -> Iterator[tuple[str, Sheet, int]]:
+    def rows(self) -> Iterator[tuple[str, Sheet, int]]:
+        """Yield every row of a sheet that has a method."""
         for sheet in self.book.flat:
             for i, row in enumerate(sheet.table.rows):
                 if row.method:
                     yield row.method, sheet, i
-
-    def _measured(self, sheet: Sheet, i: int, j: int) -> Measured:
-        cell = sheet.result.cells[i][j]
-        sign = side(cell.column)
-        means = [row[j].mean for row in sheet.result.cells if row[j].complete]
-        better = sum(sign * mean > sign * cell.mean for mean in means)
-        rank = f"{1 + better} of {len(means)}" if sign and len(means) > 1 and cell.complete else ""
-        return Measured(
-            sheet,
-            (i, j),
-            sheet.columns[j].rows[i],
-            title(cell.column),
-            sort_key(cell),
-            self.book.status(cell, sheet.protocol),
-            cell.verdict,
-            rank,
-        )

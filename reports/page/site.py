@@ -34,7 +34,7 @@ from reports.page.book import STATUSES, Book, Sheet
 from reports.page.compare import comparisons
 from reports.page.details import details, sort_key
 from reports.page.forest import forest
-from reports.page.methods import Methods
+from reports.page.methods import Measured, Methods
 from reports.page.pvalues import histogram
 from reports.page.ranks import rankings
 from reports.page.rugs import rugs
@@ -88,19 +88,6 @@ class Site:
         largest = sorted(self.sizes.items(), key=lambda file: file[1], reverse=True)[:NAMED]
         names = ", ".join(f"{name} ({size / 1e6:.1f} MB)" for name, size in largest)
         return f"larger than {MOST / 1e6:.0f} MB, which many mail servers refuse: the largest files are {names}"
-
-
-@dataclass(frozen=True)
-class New:
-    """Runs of a method on a data set: the end of the last one, and where they are shown."""
-
-    finished: str
-    sheet: Sheet
-    label: str
-    dataset: str
-    place: tuple[int, int]
-    n: int
-    expected: int
 
 
 def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Site:
@@ -254,26 +241,14 @@ class _Writer:
                 "protocol": protocol, "remarks": figure.remarks(protocol),
             }  # fmt: skip
 
-    def _newest(self) -> list[New]:
-        """Return the runs that ended last, by method and data set."""
-        found: dict[tuple[str, str, str], New] = {}
-        for sheet in self.book.flat:
-            for i, row in enumerate(sheet.table.rows):
-                for dataset in sheet.table.datasets if row.method else ():
-                    same = row.method, dataset, sheet.protocol
-                    new = None if same in found else self._new(sheet, i, dataset)
-                    if new is not None:
-                        found[same] = new
-        return sorted(found.values(), key=lambda new: new.finished, reverse=True)[:NEWEST]
-
-    def _new(self, sheet: Sheet, i: int, dataset: str) -> New | None:
-        row, cells = sheet.table.rows[i], sheet.result.cells[i]
-        places = [j for j, cell in enumerate(cells) if cell.column.cell.dataset == dataset and cell.values]
-        if not places:
-            return None
-        runs = sheet.result.runs[row, dataset]
-        ended = max((run.record.finished for run in runs.recorded), default="")
-        return New(ended, sheet, row.label, dataset, (i, places[0]), len(runs.recorded), runs.expected)
+    def _newest(self) -> list[Measured]:
+        """Return the runs that ended last, by method and data set, each with a cell that shows them."""
+        found: dict[tuple[str, str, str], Measured] = {}
+        for method, sheet, i in self.methods.rows():
+            for j, cell in enumerate(sheet.result.cells[i]):
+                if cell.values:
+                    found.setdefault((method, cell.column.cell.dataset, sheet.protocol), Measured(sheet, i, j))
+        return sorted(found.values(), key=lambda each: each.finished, reverse=True)[:NEWEST]
 
 
 def _by_paper(figures: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
