@@ -11,7 +11,7 @@ from functools import partial
 
 from benchmarks.tables.cinquin import METHODS, PAPER, beside, variants
 from benchmarks.tables.recipes import Parts, Recipe, layered, seeds
-from benchmarks.tables.spec import Row, Table, column
+from benchmarks.tables.spec import Row, Table, changed, column
 
 NAME, DATA = "cinquin2024-3", "gulf_drifters"
 ROWS = tuple(Row(label, label, METHODS[label]) for label in ("GFSVI", "TFSVI", "VIP", "GP"))
@@ -24,8 +24,8 @@ SHORTER = (
     *variants("TFSVI", "50 steps", "100 steps"),
     *variants("VIP", "100 steps", "200 steps", "300 steps"),
 )
-HELD = "noise held"
-FIXED = (*variants("GFSVI", HELD), *variants("VIP", HELD))
+HELD: dict[str, Parts] = {"noise held": {"likelihood.learned": False}}
+FIXED = (*variants("GFSVI", *HELD), *variants("VIP", *HELD))
 SCALED = "scaled"
 PLACES = {
     "name": "grid",
@@ -112,11 +112,6 @@ def recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(base, scheme="" if row.made_by == "GP" else SCALED)
 
 
-def held_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return the table's row with the noise held where its training starts."""
-    return recipe(row, dataset, protocol).with_parts({"likelihood": {"learned": False}})
-
-
 def shorter_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     """Return the table's row after fewer steps."""
     base = recipe(row, dataset, protocol)
@@ -126,6 +121,7 @@ def shorter_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 _COLUMNS = tuple(
     column(DATA, metric, label) for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
 )
+_held_recipe = changed(recipe, HELD)
 _SMOKE = "5 steps, 2 seeds"
 _reading = partial(beside, "3", columns=_COLUMNS, smoke=_SMOKE)
 TABLES = (
@@ -145,5 +141,7 @@ TABLES = (
     _reading("noise", "Ocean currents with a smaller noise at the start of training", STARTS, make=raw_recipe),
     _reading("steps", "Ocean currents after fewer steps of training", LENGTHS, make=raw_recipe),
     _reading("shorter", "Ocean currents on scaled data after fewer steps of training", SHORTER, make=shorter_recipe),
-    _reading("held", "Ocean currents with the noise held at a variance of 0.001 (m/s)^2", FIXED, make=held_recipe),
+    _reading(
+        "held", "Ocean currents with the noise held at a variance of 0.001 (m/s)^2", FIXED, make=changed(recipe, HELD)
+    ),
 )

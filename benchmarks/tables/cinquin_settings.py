@@ -21,7 +21,7 @@ from benchmarks.tables.cinquin_candidates import (
     with_evidence,
 )
 from benchmarks.tables.recipes import Parts, Recipe, ReferenceRequest, layered, seeds
-from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table, changed, column
 
 POINTS, JITTERS = (10, 20, 40, 100), (1e-6, 1e-4, 1e-2)
 DIVERGENCE = {
@@ -29,6 +29,7 @@ DIVERGENCE = {
     for jitter in JITTERS
     for points in POINTS
 }
+"""Changes of the first candidate of table 1."""
 JITTERED = (1e-6, 1e-4, 1e-3, 1e-2)
 _CHOSEN = "last layer"
 _SLOW: Parts = {"training": {"optimiser": {"lr": 0.001}}}
@@ -56,12 +57,6 @@ PRIORS: dict[str, Parts] = {
     "current mean, variance 1": layered(_FOLLOWS, {"prior": {"variance": 1.0}}),
     "all layers, current mean": layered(_FOLLOWS, {"prior": {"jacobian": "full"}, "divergence": {"jacobian": "full"}}),
 }
-
-
-def divergence_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
-    """Return the first candidate of table 1, with other points and jitter."""
-    first = candidate("FSVI", "variance 1", dataset, protocol)
-    return first and first.with_parts(DIVERGENCE.get(row.variant, {}))
 
 
 def last_layer_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -97,7 +92,7 @@ DIVERGENCES = Table(
     "TFSVI on Boston by the number of points of its divergence and its jitter",
     _tfsvi_rows(DIVERGENCE),
     (column("boston", cinquin.METRIC, "expected LL"), column("boston", "mse_standardised", "MSE")),
-    divergence_recipe,
+    changed(lambda row, dataset, protocol: candidate("FSVI", "variance 1", dataset, protocol), DIVERGENCE | {"": {}}),
     protocols=("short", "smoke"),
     reductions=cinquin.REDUCTIONS,
 )

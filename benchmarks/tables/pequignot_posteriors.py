@@ -11,7 +11,7 @@ from functools import partial
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
 from benchmarks.tables.recipes import EntropyRequest, Parts, Recipe, layered, make_configs
-from benchmarks.tables.spec import Cell, Column, Make, Row, Table, column
+from benchmarks.tables.spec import Cell, Column, Make, Row, Table, changed, column
 
 SCHEME = "pequignot2020-1"
 NOISE = {"boston": 2.5, "concrete": 4.5, "energy": 1.4, "wine": 0.5, "yacht": 1.4}
@@ -56,9 +56,7 @@ def recipe(row: Row, dataset: str, protocol: str, chains: dict[str, Parts] = _CH
     return _on_split(row, dataset, protocol, SPLIT.get(dataset, 0), chains)
 
 
-def sooner_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
-    """Return the hypernetworks' trainings with rates that fall sooner, and so end sooner."""
-    return recipe(row, dataset, protocol).with_parts(SOONER[row.variant])
+_sooner_recipe = changed(recipe, SOONER)
 
 
 def _one_hmc(make: Make) -> Make:
@@ -232,7 +230,7 @@ TABLES = (
         BY_PATIENCE,
         _entropies(SMALL),
         "-patience",
-        sooner_recipe,
+        _sooner_recipe,
         ("paper", "smoke"),
     ),
     _table(
@@ -241,7 +239,7 @@ TABLES = (
         BY_PATIENCE,
         _divergences(SMALL, PAIRS),
         "-patience",
-        sooner_recipe,
+        _sooner_recipe,
         ("paper", "smoke"),
     ),
     _figure(

@@ -14,7 +14,7 @@ from benchmarks.records.rows import score_of
 from benchmarks.shapes import RunConfig
 from benchmarks.tables.notes import Note
 from benchmarks.tables.notes import of as notes_of
-from benchmarks.tables.recipes import Recipe, make_configs, with_quick_fits
+from benchmarks.tables.recipes import Parts, Recipe, make_configs, with_quick_fits
 from datasets import image_sets, registry, user_arrays
 from fvi_core import methods, plugins
 from fvi_core.registry import UnknownPart
@@ -111,6 +111,16 @@ def column(
 
 Make = Callable[[Row, str, str], Recipe | None]
 """Function that returns the recipe of a row on a data set under a protocol; None where the protocol has none."""
+
+
+def changed(make: Make, changes: Mapping[str, Parts]) -> Make:
+    """Return the recipes of a function with the parts that each row's variant changes."""
+
+    def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
+        own, base = changes[row.variant], make(row, dataset, protocol)
+        return base and base.with_parts(own)
+
+    return recipe
 
 
 @dataclass(frozen=True)
