@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from benchmarks.records.lists import lines_of
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult, aggregate
 from reports.agreement import Verdict
-from reports.lists import lines_of
 from reports.records import Records
 
 FILE = Path(__file__).with_name("causes.csv")

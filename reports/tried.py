@@ -14,11 +14,11 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from benchmarks.records import published
+from benchmarks.records.lists import check_names, lines_of
 from benchmarks.records.published import Published
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult
 from reports.causes import Cause
-from reports.lists import check_names, lines_of
 from reports.marks import anchor, escaped, grid
 from reports.page.book import TESTED, Book, Sheet
 from reports.records import Records

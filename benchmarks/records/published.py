@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TextIO, cast
+from typing import cast
 
 from benchmarks.errors import BenchmarkError, unknown
+from benchmarks.records.lists import lines_of
 
 FOLDER = Path(__file__).parent / "published"
 QUOTED = Path(__file__).parent / "quoted.csv"
@@ -101,36 +100,32 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     path = folder / f"{paper}.csv"
     if not path.is_file():
         raise unknown("paper", paper, papers(folder), f"each has a file in {folder}")
-    with _opened(path) as file:
-        lines = csv.reader(file, strict=True)
-        header = tuple(next(lines, ()))
-        if header != COLUMNS:
-            raise InvalidPublished(f"{path}: expected the columns {','.join(COLUMNS)}, found {','.join(header)}")
-        rows = [_cell(paper, line, f"{path}, line {lines.line_num}") for line in lines]
-    cells = tuple(_with_source(cell) for cell in rows)
+    rows = (_cell(paper, *line) for line in _lines(path, COLUMNS, ("condition", "mean", "stderr", "n_runs", "note")))
+    cells = tuple(map(_with_source, rows))
     twice = [key for key, count in Counter((cell.table, *cell.key) for cell in cells).items() if count > 1]
     if twice:
         raise InvalidPublished(f"{path}: {len(twice)} cells are there more than once, first {twice[0]}: keep one")
     return cells
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
+def _lines(path: Path, columns: Sequence[str], empty: Collection[str] = ()) -> list[tuple[dict[str, str], str]]:
+    """Return the lines of a file as :func:`lines_of` does. Raises InvalidPublished."""
     try:
-        content = path.read_bytes()
-        _check_sum(path, content)
-        yield io.StringIO(content.decode(), newline="")
+        _check_sum(path)
+        return list(lines_of(path, columns, empty))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidPublished(f"{path}: expected a CSV file in UTF-8, found: {error}; restore it with git") from error
+    except BenchmarkError as error:
+        raise InvalidPublished(str(error)) from error
 
 
-def _check_sum(path: Path, content: bytes) -> None:
+def _check_sum(path: Path) -> None:
     """Raise InvalidPublished if a committed file does not have its committed SHA-256; other files have none."""
     folder = SUMS.parent
     if not path.is_relative_to(folder):
         return
     name = path.relative_to(folder).as_posix()
-    expected, digest = _sums().get(name), hashlib.sha256(content).hexdigest()
+    expected, digest = _sums().get(name), hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != expected:
         raise InvalidPublished(
             f"{path}: expected the SHA-256 {expected or 'of a file that is listed'} of {SUMS.name}, "
@@ -154,12 +149,8 @@ def _with_source(cell: Published) -> Published:
 @cache
 def quotations(path: Path = QUOTED) -> dict[tuple[str, str, str], Quotation]:
     """Return rows taken over from other papers, by (paper, table, method). Raises InvalidPublished."""
-    with _opened(path) as file:
-        lines = [tuple(line) for line in csv.reader(file, strict=True)]
-    wrong = any(len(line) != len(QUOTED_COLUMNS) or not all(line) for line in lines[1:])
-    if lines[:1] != [QUOTED_COLUMNS] or wrong:
-        raise InvalidPublished(f"{path}: expected the columns {','.join(QUOTED_COLUMNS)}, each filled in every line")
-    return {line[:3]: Quotation(*line[3:]) for line in lines[1:]}  # type: ignore[misc]
+    lines = (line for line, _ in _lines(path, QUOTED_COLUMNS))
+    return {(at["paper"], at["table"], at["method"]): Quotation(at["source"], at["evidence"]) for at in lines}
 
 
 def table(paper: str, number: int | str | None, folder: Path = FOLDER) -> dict[tuple[str, str, str, str], Published]:
@@ -167,13 +158,7 @@ def table(paper: str, number: int | str | None, folder: Path = FOLDER) -> dict[t
     return {cell.key: cell for cell in load(paper, folder) if number is None or cell.table == str(number)}
 
 
-def _cell(paper: str, line: list[str], where: str) -> Published:
-    if len(line) != len(COLUMNS):
-        raise InvalidPublished(f"{where}: expected {len(COLUMNS)} columns, found {len(line)}")
-    row = dict(zip(COLUMNS, line))
-    for name in ("table", "dataset", "method", "metric"):
-        if not row[name]:
-            raise InvalidPublished(f"{where}: {name} is empty")
+def _cell(paper: str, row: dict[str, str], where: str) -> Published:
     stderr = _number(row["stderr"], "stderr", where) if row["stderr"] else None
     if stderr is not None and stderr < 0:
         raise InvalidPublished(f"{where}: stderr is {row['stderr']}, expected a number that is not negative")

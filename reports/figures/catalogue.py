@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.lists import lines_of
+from benchmarks.records.lists import lines_of
 
 FILE = Path(__file__).with_name("catalogue.csv")
 COLUMNS = ("name", "title", "table", "dataset", "draw", "paper", "number", "rows", "note", "against_at", "against")

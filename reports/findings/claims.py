@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.errors import BenchmarkError
-from reports.lists import lines_of
+from benchmarks.records.lists import lines_of
 
 FOLDER = Path(__file__).parents[1] / "claims"
 MARGINS = FOLDER / "margins.csv"

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from benchmarks.errors import BenchmarkError
 from benchmarks.records import published
 from benchmarks.records.hyperparameters import known
+from benchmarks.records.lists import check_names, lines_of
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
-from reports.lists import check_names, lines_of
 
 FOLDER = Path(__file__).parent
 COLUMNS = ("tables", "rows", "setting", "paper", "code", "ours", "why")

@@ -112,8 +112,18 @@ def test_quoted_rows_are_rows_of_their_tables_and_say_so_in_every_cell() -> None
     assert published.table("rudner2022", 1)["fashion_mnist", "", "MAP", "accuracy"].quoted is None
 
 
-@pytest.mark.parametrize("text", ["paper,table\n", ",".join(published.QUOTED_COLUMNS) + "\na,1,m,,why\n", ""])
-def test_a_damaged_file_of_quotations_is_named(tmp_path: Path, text: str) -> None:
+COLUMNS_EXPECTED = r"quoted\.csv: expected the columns paper,table,method"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("paper,table\n", COLUMNS_EXPECTED),
+        (",".join(published.QUOTED_COLUMNS) + "\na,1,m,,why\n", r"quoted\.csv, line 2: source is empty"),
+        ("", COLUMNS_EXPECTED),
+    ],
+)
+def test_a_damaged_file_of_quotations_is_named(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "quoted.csv").write_text(text)
-    with pytest.raises(published.InvalidPublished, match=r"quoted\.csv: expected the columns paper,table,method"):
+    with pytest.raises(published.InvalidPublished, match=message):
         published.quotations(tmp_path / "quoted.csv")

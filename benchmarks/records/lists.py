@@ -24,7 +24,7 @@ def lines_of(
     Raises BenchmarkError for another header, another number of columns, and an empty cell of a column not in ``empty``.
     """
     with path.open(newline="", encoding="utf-8") as file:
-        lines = csv.reader(file)
+        lines = csv.reader(file, strict=True)
         header = next(lines, [])
         if header != list(columns):
             raise BenchmarkError(f"{path}: expected the columns {','.join(columns)}, found {','.join(header)}")
