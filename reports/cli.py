@@ -23,8 +23,7 @@ from benchmarks.commands.options import (
 from benchmarks.errors import BenchmarkError, UsageError, as_messages, unknown
 from benchmarks.records.provenance import ROOT
 from benchmarks.suite import Suite
-from benchmarks.sweep.absent import lacking
-from benchmarks.sweep.begin import adding, beyond, parse_seeds
+from benchmarks.sweep.begin import adding, beyond, lacking, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from benchmarks.tables.external import with_external_rows
 from reports import interface

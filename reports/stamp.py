@@ -30,20 +30,15 @@ def code() -> str:
     return stamp.digest([stamp.code("fvi_core", "datasets", "benchmarks", "reports"), settings])
 
 
-def everything(suite: Suite, records: Records) -> str:
-    """Return the digest of all that reports of a suite show: code, records, failures.
+def everything(suite: Suite, records: Records, *more: bool) -> str:
+    """Return the digest of all that reports of a suite show: code, records, failures, and further conditions.
 
     Empty where that cannot be known: with plug-ins, a user's own data, or another suite than this project's.
     """
     if suite != Suite() or any(map(os.environ.get, OWN_FILES)) or stamp.plugged():
         return ""
-    return stamp.digest([code(), str(records.store.root), sorted(records.digests.items()), sorted(records.failed)])
-
-
-def of_site(suite: Suite, records: Records, *more: bool) -> str:
-    """Return the digest of what a site depends on; empty where that cannot be known. more: further conditions."""
-    found = everything(suite, records)
-    return found and stamp.digest([found, *more])
+    about = code(), str(records.store.root), sorted(records.digests.items()), sorted(records.failed)
+    return stamp.digest([*about, *more])
 
 
 def last_site(out: Path, digest: str) -> tuple[list[str], list[str]] | None:

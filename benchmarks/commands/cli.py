@@ -30,7 +30,6 @@ from benchmarks.records.store import Store
 from benchmarks.state.failures import Failures
 from benchmarks.suite import Suite
 from benchmarks.sweep import begin, hints, runner
-from benchmarks.sweep.absent import lacking
 from benchmarks.sweep.estimate import LONGEST
 from benchmarks.sweep.slurm.options import load as load_options
 from benchmarks.sweep.stopping import stoppable
@@ -212,7 +211,7 @@ def build(suite: Suite) -> Callable[..., None]:
             listed = [table for table in listed if protocol in table.protocols]
             if not listed:
                 raise unknown("protocol", protocol, {p for n in suite.table_names() for p in suite.table(n).protocols})
-        for line in (*begin.beyond(listed, protocol, seeds), *lacking(listed, protocol)):
+        for line in (*begin.beyond(listed, protocol, seeds), *begin.lacking(listed, protocol)):
             print(line)
         text, problems = inspection.status_text(listed, protocol, begin.parse_seeds(seeds), results, state, suite)
         print(text)

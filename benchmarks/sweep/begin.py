@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import BenchmarkError, UsageError, unknown
+from benchmarks.metrics.registry import METRICS
 from benchmarks.records.config import method_of, run_key
 from benchmarks.shapes import RunConfig
 from benchmarks.suite import Suite
 from benchmarks.sweep import hints
-from benchmarks.sweep.absent import lacking
 from benchmarks.sweep.estimate import LONGEST, Estimate, hours
 from benchmarks.sweep.plan import MEANINGLESS, NONE, Missing, Plan, RunGroup, counts_text
 from benchmarks.sweep.progress import duration
 from benchmarks.sweep.slurm.options import Options
 from benchmarks.sweep.workers import Workers
+from fvi_core.spelling import meant
 from fvi_core.telling import plural
 
 if TYPE_CHECKING:
@@ -256,6 +257,29 @@ def beyond(tables: Iterable[Any], protocol: str | None, seeds: Seeds) -> list[st
                 f"--seeds {seeds_text(seeds)}: {limit}, {some if used < count else f'all {count} are used'}"
             )
     return sentences
+
+
+def lacking(tables: Sequence[Any], protocol: str | None) -> list[str]:
+    """Return a sentence for every row whose plug-in or data are absent, so that its runs cannot be planned, and for
+    every column whose metric is not known."""
+    rows = (
+        f"table {table.name}, row {row.label}: {reason}"
+        for table in tables
+        for row in table.rows
+        for dataset in table.datasets
+        if (reason := table.lacks(row, dataset, protocol))
+    )
+    columns = (sentence for table in tables for sentence in _unknown_metrics(table))
+    return list(dict.fromkeys([*rows, *columns]))
+
+
+def _unknown_metrics(table: Any) -> Iterator[str]:
+    if not any(row.method for row in table.rows):
+        return
+    for column in table.columns:
+        if (name := column.cell.metric) not in METRICS:
+            reason = "; ".join(filter(None, (f"no metric {name!r}", meant(name, METRICS))))
+            yield f"table {table.name}, column {column.label}: plug-in absent: {reason}"
 
 
 def only(

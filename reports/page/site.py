@@ -95,7 +95,7 @@ def write(suite: Suite, records: Records, out: Path, figures: bool = True) -> Si
 
     Raises OSError, and BenchmarkError where a library lacks its scripts.
     """
-    digest = stamp.of_site(suite, records, figures, (out / API).exists())
+    digest = stamp.everything(suite, records, figures, (out / API).exists())
     found = stamp.last_site(out, digest)
     if found is None:
         chosen, writer = list(FIGURES.values()) if figures else [], _Writer(suite, records, out)

@@ -112,7 +112,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]
     monkeypatch.setattr(site._Writer, "write", lambda *given: written.append(1) or write(*given))
 
     def make(digest: str = "one", figures: bool = False) -> bool:
-        monkeypatch.setattr(stamp, "everything", lambda *_: digest)
+        monkeypatch.setattr(stamp, "everything", lambda _suite, _records, *more: digest and f"{digest} {more}")
         written.clear()
         made = site.write(suite, Records(tmp_path / "results"), tmp_path / "site", figures)
         assert made.pages == len(list((tmp_path / "site").rglob("*.html"))) - (tmp_path / "site" / site.API).exists()

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import tables
 from benchmarks.errors import as_messages
 from benchmarks.experiment.misfits import misfits, triples
-from benchmarks.sweep.absent import lacking
+from benchmarks.sweep.begin import lacking
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import InvalidRecipe
 from fvi_core import methods
