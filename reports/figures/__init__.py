@@ -246,13 +246,14 @@ def _draw(
     labels = [row.label for row in table.rows] if table else []  # all rows of the table share the looks
     stamped, depends = out / f".{stem.name}.stamp", _stamp(runs, labels, digests, options)
     if not (stamp.read(stamped, depends) and all(file.exists() for file in files)):
-        module, function = figure.draw.split(":")
+        module, _, call = figure.draw.partition(":")
+        function, *words = call.split()
         style = importlib.import_module("reports.figures.style")
         drawing = getattr(importlib.import_module(f"reports.figures.{module}"), function)
         assign(labels)
         try:
             with style.using(options), threadpool_limits(1):  # sums in one order, whatever the number of cores
-                drawn = drawing(runs)
+                drawn = drawing(runs, *words)
                 if options.columns and not style.panelled():
                     raise UsageError(f"--column: figure {figure.name} has no columns to choose from")
                 for note in filter(None, (*figure.remarks(runs.protocol), runs.files)):

@@ -23,7 +23,8 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """Figure: the runs of a table on one data set (default: all), and "module:function" that draws them.
+    """Figure: the runs of a table on one data set (default: all), and "module:function" that draws them, with the words
+    that the function takes ("shifts:by_shift rotation brier").
 
     paper and number: the published figure that it follows; rows: labels of the rows (empty: all). A figure without a
     table is computed. note: settings that the paper leaves open, for the caption. against: contradiction between the

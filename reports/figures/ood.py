@@ -42,26 +42,6 @@ PARTS = {
 }
 
 
-def summary(runs: Runs) -> Canvas:
-    """Draw reliability, ROC and confidence side by side (rudner2021 fig. 2)."""
-    return _side_by_side(runs, {"reliability": _reliability, "ROC": _roc, "confidence": _confidence})
-
-
-def reliability(runs: Runs) -> Canvas:
-    """Draw accuracy against confidence on the test set (rudner2021 fig. 5)."""
-    return _side_by_side(runs, {"reliability": _reliability})
-
-
-def roc(runs: Runs) -> Canvas:
-    """Draw true against false positive rate of the predictive entropy, OOD positive (rudner2021 fig. 6)."""
-    return _side_by_side(runs, {"ROC": _roc})
-
-
-def confidence(runs: Runs) -> Canvas:
-    """Draw the share of OOD inputs whose class is predicted with at least so much confidence (rudner2021 fig. 7)."""
-    return _side_by_side(runs, {"confidence": _confidence})
-
-
 def histograms(runs: Runs) -> Canvas:
     """Draw the predictive entropy of the test set and of the OOD set, a panel per method (cinquin2024 fig. 12)."""
     shown = ood_set(runs)
@@ -151,8 +131,9 @@ def _against(runs: Runs) -> str:
     return f"; out of distribution: {shown}" + f" (not drawn: {', '.join(others)})" * bool(others)
 
 
-def _side_by_side(runs: Runs, draw: dict[str, Callable[[Axes, Runs], str]]) -> Canvas:
-    """Draw panels with one legend; each function returns its addition to the head."""
+def side_by_side(runs: Runs, *names: str) -> Canvas:
+    """Draw these panels of PANELS with one legend; each of their functions returns its addition to the head."""
+    draw = {name: PANELS[name] for name in names}
     draw = panels_of(draw) if len(draw) > 1 else draw
     figure, axes = panels(len(draw), 3, 2.4 if len(draw) > 1 else 2.9)
     about = [each(axis, runs) for axis, each in zip(axes, draw.values())]
@@ -212,3 +193,8 @@ def _confidence(axis: Axes, runs: Runs) -> str:
         band(axis, label, stack(found, "threshold")[0], stack(found, "share"))
     axis.set(xlabel="confidence at least", ylabel="share of OOD inputs", xlim=(0, 1), ylim=(0, 1.01))
     return ""
+
+
+PANELS: dict[str, Callable[[Axes, Runs], str]] = {"reliability": _reliability, "ROC": _roc, "confidence": _confidence}
+"""Accuracy against confidence on the test set; true against false positive rate of the predictive entropy, OOD
+positive; the share of OOD inputs whose class is predicted with at least so much confidence."""

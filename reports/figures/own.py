@@ -25,9 +25,9 @@ POINTS = "points"
 BELOW = 0.25  # how far under a row's number the published one stands, in rows
 # Curve of a record -> figure: end of the curve's name, figure's name, title, function that draws it.
 CURVES = (
-    ("test/reliability", "reliability", "Reliability", "ood:reliability"),
-    ("/confidence", "roc", "ROC by predictive entropy", "ood:roc"),
-    ("/confidence", "confidence", "Confidence out of distribution", "ood:confidence"),
+    ("test/reliability", "reliability", "Reliability", "ood:side_by_side reliability"),
+    ("/confidence", "roc", "ROC by predictive entropy", "ood:side_by_side ROC"),
+    ("/confidence", "confidence", "Confidence out of distribution", "ood:side_by_side confidence"),
     ("/entropy_histogram", "entropy", "Predictive entropy", "ood:histograms"),
     ("grid/grid", "curves", "Functions", "toys:samples"),
     ("grid/grid", "maps", "Maps", "toys:moons"),

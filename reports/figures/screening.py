@@ -17,21 +17,13 @@ from reports.figures.looks import GREY
 from reports.figures.parts import band, stack, titled
 from reports.figures.style import labelled, legend, panels, panels_of
 
+MEASURES = {"auroc": "AUROC", "accuracy": "accuracy"}
 TARGET = "NHS: sensitivity {:.0%}, specificity {:.0%}".format(*NHS).replace("%", " %")
 
 
-def screening(runs: Runs) -> Canvas:
-    """Draw ROC and referral curves of AUROC, in domain and shifted: single networks above, ensembles below (rudner2022
-    fig. 4)."""
-    return _panels(runs, "auroc", "AUROC on kept cases")
-
-
-def accuracy(runs: Runs) -> Canvas:
-    """Draw ROC and referral curves of accuracy on the remaining cases."""
-    return _panels(runs, "accuracy", "accuracy on kept cases")
-
-
-def _panels(runs: Runs, measure: str, name: str) -> Canvas:
+def referral(runs: Runs, measure: str) -> Canvas:
+    """Draw ROC and referral curves of AUROC or accuracy, in domain and shifted: single networks above, ensembles below
+    (rudner2022 fig. 4)."""
     sets = _sets(runs)
     grouped: dict[str, list[str]] = {"single networks": [], "ensembles": []}
     for label in runs.records:
@@ -53,7 +45,7 @@ def _panels(runs: Runs, measure: str, name: str) -> Canvas:
             _roc(axis, curves)
         else:
             _referral(axis, curves, measure)
-            axis.set(ylabel=name)
+            axis.set(ylabel=f"{MEASURES[measure]} on kept cases")
     handles = {label: handle for axis in axes for label, handle in labelled(axis).items()}
     if TARGET in handles:  # the longest label, of no row
         handles[TARGET] = handles.pop(TARGET)

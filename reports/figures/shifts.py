@@ -31,38 +31,18 @@ from reports.figures.points import named
 from reports.figures.style import PAGE, legend, panels, panels_of, plt
 
 LIKELIHOOD = "smoothed_log_likelihood"
-METRICS = {"accuracy": ("accuracy (%)", 100.0), LIKELIHOOD: ("log-likelihood (nats)", 1.0), "ece": ("ECE", 1.0)}
+METRICS = {
+    "accuracy": ("accuracy (%)", 100.0),
+    LIKELIHOOD: ("log-likelihood (nats)", 1.0),
+    "ece": ("ECE", 1.0),
+    "brier": ("Brier score", 1.0),
+    "predictive_entropy": ("predictive entropy (nats)", 1.0),
+}
 ATTACK = Shift("shift=fgsm;epsilon", "ε of FGSM (standardised pixels)")
 INDEX_SETS = {"": "training images", " +90°": "and turned by 90°", " +90°, +180°": "and turned by 90°, 180°"}
 ENSEMBLES, EXAMPLES, BLUE = ("Ensemble", "Ensemble fVI"), (0, 1, 2), "#0072B2"
 PERCENTILES = (1, 3, 25)
 MANY = 6  # with more rows panels are higher and lines thinner
-
-
-def brier_and_entropy(runs: Runs) -> Canvas:
-    """Draw Brier score and mean predictive entropy against the angle (rudner2022 fig. 2)."""
-    metrics = {"brier": ("Brier score", 1.0), "predictive_entropy": ("predictive entropy (nats)", 1.0)}
-    return _metrics(runs, ROTATION, metrics)
-
-
-def entropy(runs: Runs) -> Canvas:
-    """Draw mean predictive entropy against the angle (cinquin2024 fig. 13)."""
-    return _metrics(runs, ROTATION, {"predictive_entropy": ("predictive entropy (nats)", 1.0)})
-
-
-def rotation(runs: Runs) -> Canvas:
-    """Draw accuracy, log-likelihood and ECE against the angle (dirichlet2022 fig. 8)."""
-    return _metrics(runs, ROTATION, METRICS)
-
-
-def corruption(runs: Runs) -> Canvas:
-    """Draw accuracy, log-likelihood and ECE against the severity of corruptions (dirichlet2022 fig. 5)."""
-    return _metrics(runs, _corruption(runs), METRICS)
-
-
-def attack(runs: Runs) -> Canvas:
-    """Draw accuracy, log-likelihood and ECE against the size of an attack (dirichlet2022 fig. 6)."""
-    return _metrics(runs, ATTACK, METRICS)
 
 
 def gains(runs: Runs) -> Canvas:
@@ -162,10 +142,11 @@ def _percentiles(axis: Axes, places: np.ndarray, a: np.ndarray, b: np.ndarray, s
         axis.fill_between(places, low, high, color=shade, alpha=0.13, linewidth=0)
 
 
-def _metrics(runs: Runs, shift: Shift, metrics: dict[str, tuple[str, float]]) -> Canvas:
-    """Draw a panel for every metric: means over runs with bands of one SE, published values as marks."""
-    named = {name: metric for metric, (name, _) in metrics.items()}
-    shown = {metric: metrics[metric] for metric in panels_of(named).values()}
+def by_shift(runs: Runs, by: str, *metrics: str) -> Canvas:
+    """Draw a panel for each of METRICS against the angle of a rotation, the severity of corruptions, or the size of an
+    attack: means over runs with bands of one SE, published values as marks."""
+    shift = {"rotation": ROTATION, "corruption": _corruption(runs), "attack": ATTACK}[by]
+    shown = {metric: METRICS[metric] for metric in panels_of({METRICS[name][0]: name for name in metrics}).values()}
     first = next(iter(runs.records.values()))
     if not any(len(by_level(first, metric, shift)[0]) > 1 for metric in shown):
         raise NothingToShow(f"the records hold nothing by {shift.axis.split()[0]}")

@@ -190,13 +190,13 @@ def test_a_figure_of_another_protocol_says_so_without_a_title_too() -> None:
 def test_curves_in_the_corner_are_over_logarithms_and_thin_bins_are_hollow(sure) -> None:
     suite, records = sure
     roc, reliability = select(["mine-roc", "mine-reliability"], suite, records)
-    canvas = ood.roc(collect(roc, suite.table("mine"), "paper", records))
+    canvas = ood.side_by_side(collect(roc, suite.table("mine"), "paper", records), "ROC")
     axis = canvas.axes[0]
     assert axis.get_xscale() == "log" and axis.get_xlim() == (0.01, 1.0) and axis.get_ylim()[0] > 0.5
     assert axis.get_xlabel() == "false positive rate (logarithmic)"
     assert "; out of distribution: noise" in style.caption(canvas)
     shown = collect(reliability, suite.table("mine"), "paper", records)
-    canvas = ood.reliability(shown)
+    canvas = ood.side_by_side(shown, "reliability")
     first = metric_mean(shown, "MAP", "ece")
     assert canvas.legends[0].get_texts()[0].get_text() == f"MAP  ECE {first:.3f}", "of the bins that are drawn"
     assert "; ECE of 15 bins" in style.caption(canvas)

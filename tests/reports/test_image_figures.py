@@ -25,6 +25,7 @@ OOD = {"mnist": "fashion_mnist", "fashion_mnist": "mnist", "cifar10": "svhn", "c
 FIGURES_OF_IMAGES = [
     figure for figure in FIGURES.values() if figure.dataset in OOD and not figure.draw.startswith("settings")
 ]
+THREE = ("accuracy", shifts.LIKELIHOOD, "ece")
 PNG = b"\x89PNG"
 
 
@@ -95,7 +96,7 @@ def test_every_figure_is_drawn(results: Path, tmp_path: Path) -> None:
 
 def test_published_values_stand_as_marks_in_their_own_unit(results: Path) -> None:
     found = runs("dirichlet2022-figure-8", results)
-    canvas = shifts.rotation(found)
+    canvas = shifts.by_shift(found, "rotation", *THREE)
     accuracy, likelihood, _ = canvas.axes
     assert canvas.get_supxlabel() == "protocol paper, n = 2 runs; bands: SE\nno records: MC Dropout"
     assert {line.get_marker() for line in likelihood.lines} == {"o", "<"}
@@ -220,6 +221,7 @@ def test_levels_that_not_every_run_has_are_left_out() -> None:
 
 
 def test_a_figure_without_a_paper_has_no_marks(results: Path) -> None:
-    figure = Figure("mine", "Mine", "rotated-mnist", "mnist", "shifts:rotation")
+    figure = Figure("mine", "Mine", "rotated-mnist", "mnist", f"shifts:by_shift rotation {' '.join(THREE)}")
     found = collect(figure, SUITE.table("rotated-mnist"), "paper", Records(results))
-    assert not any(found.published.values()) and "published" not in shifts.rotation(found).get_suptitle()
+    canvas = shifts.by_shift(found, "rotation", *THREE)
+    assert not any(found.published.values()) and "published" not in canvas.get_suptitle()

@@ -30,7 +30,7 @@ def table(name: str, dataset: str) -> FakeTable:
 def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., Canvas]]:
     """drawn(sets): the canvas of the figure of table retinopathy on APTOS, of two runs of every row but the last."""
 
-    def draw(sets: list[SetInfo], function=screening.screening):
+    def draw(sets: list[SetInfo], measure: str = "auroc"):
         random = np.random.default_rng(0)
         for strength, label in enumerate(ROWS[:-1]):
             labels = np.arange(200) % 3 % 2
@@ -41,14 +41,8 @@ def drawn(write: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., 
             write(label, "aptos", values, curves=curves)
         figure = FIGURES["retinopathy-aptos"]
         looks.assign(ROWS)
-        return function(
-            collect(
-                figure,
-                FakeSuite(table("retinopathy", "aptos")).table("retinopathy"),
-                "paper",
-                Records(tmp_path / "results"),
-            )
-        )
+        shown = FakeSuite(table("retinopathy", "aptos")).table("retinopathy")
+        return screening.referral(collect(figure, shown, "paper", Records(tmp_path / "results")), measure)
 
     yield draw
     looks.assign(())
@@ -88,7 +82,7 @@ def test_single_networks_stand_above_their_ensembles(drawn: Callable[..., Canvas
 
 
 def test_curves_are_those_of_the_records(drawn: Callable[..., Canvas]) -> None:
-    axes = drawn(SETS, screening.accuracy).axes
+    axes = drawn(SETS, "accuracy").axes
     random = np.random.default_rng(0)
     random.normal(size=(3, 200, 2))  # the first row's
     labels = np.arange(200) % 3 % 2
