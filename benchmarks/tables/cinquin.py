@@ -37,7 +37,7 @@ ROWS = tuple(
 
 def variants(label: str, *names: str) -> tuple[Row, ...]:
     """Return rows of variants of a row of the paper."""
-    return tuple(Row(f"{label}, {name}", label, METHODS[label], name) for name in names)
+    return Row(label, label, METHODS[label]).varied(*names)
 
 
 def recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
@@ -198,9 +198,10 @@ TABLES = (
         SELECTION,
         "Validation score of every candidate of table cinquin2024-1",
         tuple(
-            Row(f"{method}, {label}", None, method, label, metrics=OF_PROCESSES if method in PROCESSES else ())
+            row
             for method in METHODS.values()
-            for label in labels(method)
+            for own in (OF_PROCESSES if method in PROCESSES else (),)
+            for row in Row(method, None, method, metrics=own).varied(*labels(method))
         ),
         tuple(Column(Cell(d, "part=validation", METRIC), d, compared=False) for d in SMALL + LARGE),
         selection_recipe,

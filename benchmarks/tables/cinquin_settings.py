@@ -71,7 +71,7 @@ def last_layer_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
 
 def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     """TFSVI of table ``toys`` with another prior, beside the exact posterior of that prior where it stays the same."""
-    parts = toys.parts_of(Row("TFSVI", method="FSVI"), dataset, protocol)
+    parts = toys.parts_of(_TFSVI, dataset, protocol)
     if parts is None:
         return None
     changes = PRIORS.get(row.variant, {})
@@ -83,14 +83,11 @@ def prior_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     )
 
 
-def _tfsvi_rows(labels: dict[str, Parts]) -> tuple[Row, ...]:
-    return tuple(Row(f"TFSVI, {label}", None, "FSVI", label) for label in labels)
-
-
+_TFSVI = Row("TFSVI", None, "FSVI")
 DIVERGENCES = Table(
     "cinquin2024-1-tfsvi",
     "TFSVI on Boston by the number of points of its divergence and its jitter",
-    _tfsvi_rows(DIVERGENCE),
+    _TFSVI.varied(*DIVERGENCE),
     (column("boston", cinquin.METRIC, "expected LL"), column("boston", "mse_standardised", "MSE")),
     changed(lambda row, dataset, protocol: candidate("FSVI", "variance 1", dataset, protocol), DIVERGENCE | {"": {}}),
     protocols=("short", "smoke"),
@@ -99,7 +96,7 @@ DIVERGENCES = Table(
 FEATURES = Table(
     "toys-tfsvi",
     "TFSVI on the sine by the features of its prior",
-    _tfsvi_rows(PRIORS),
+    _TFSVI.varied(*PRIORS),
     (
         column("cinquin_1d", "rmse", "RMSE"),
         column("cinquin_1d", "log_posterior_predictive", "LPP"),
@@ -135,9 +132,7 @@ def songs_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:
     return replace(base, parts=parts)
 
 
-_KERNELS = tuple(
-    Row(f"{name}, {label}", name, name, label) for name in PROCESSES for label in (*CANDIDATES["paper"][name], *BESIDE)
-)
+_KERNELS = tuple(row for name in PROCESSES for row in Row(name, name, name).varied(*CANDIDATES["paper"][name], *BESIDE))
 
 
 def kernel_recipe(row: Row, dataset: str, protocol: str) -> Recipe | None:

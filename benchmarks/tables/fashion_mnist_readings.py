@@ -138,12 +138,7 @@ def _baselines(suffix: str, title: str, labels: tuple[str, ...], variants: dict[
     return Table(
         f"{PAPER}-1-{suffix}",
         f"FashionMNIST: {title}",
-        tuple(
-            replace(row, label=", ".join(filter(None, (row.label, variant))), variant=variant)
-            for row in fashion_mnist.ROWS
-            if row.label in labels
-            for variant in ("", *variants)
-        ),
+        tuple(each for row in fashion_mnist.ROWS if row.label in labels for each in row.varied("", *variants)),
         fashion_mnist.TABLES[0].columns,
         baseline_recipe,
         paper=PAPER,

@@ -193,15 +193,11 @@ _MEASURED = ("auroc", "balanced_accuracy", "nll", "ece", "sensitivity_at_80_spec
 _LARGE = _SHIFTED[0]
 
 
-def _row(method: str, variant: str = "") -> Row:
-    return Row(f"{method}, {variant}" if variant else method, None, method, variant)
-
-
 def _rows() -> tuple[Row, ...]:
     """Return the rows: each method as in table retinopathy, and its readings; ensembles only with the widest."""
-    rows = [_row(method, variant) for method, readings in STARTS.items() for variant in ("", *readings)]
+    rows = [row for method, readings in STARTS.items() for row in Row(method, None, method).varied("", *readings)]
     for method, readings in STARTS.items():
-        rows += [_row(f"{method} Ensemble", variant) for variant in ("", list(readings)[-1])]
+        rows += Row(f"{method} Ensemble", None, f"{method} Ensemble").varied("", list(readings)[-1])
     return tuple(rows)
 
 
@@ -230,7 +226,7 @@ TABLES = (
     Table(
         "retina-mnist-fsvi",
         "RetinaMNIST: FSVI by its divergence",
-        (_row("FSVI"), *(_row("FSVI", variant) for variant in DIVERGENCES), _row("MAP")),
+        (*Row("FSVI", None, "FSVI").varied("", *DIVERGENCES), Row("MAP", None, "MAP")),
         _columns_of(retina.TABLE, "retina_mnist"),
         _small,
         protocols=retina.TABLE.protocols,

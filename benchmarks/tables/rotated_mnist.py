@@ -36,15 +36,9 @@ NEAREST = "nearest"
 TOGETHER = "the same batches"
 MORE = "30 seeds"
 LECUN = "LeCun"
-TOGETHER_ROWS = tuple(
-    Row(", ".join(filter(None, ("Ensemble", variant))), "Ensemble", "Deep Ensemble", variant)
-    for variant in ("", TOGETHER)
-)
-DRAWS_ROWS = tuple(
-    Row(", ".join(filter(None, (label, variant))), label, METHODS[label], variant)
-    for label in ("MC Dropout", "MC Dropout fVI")
-    for variant in ("", DRAWS)
-)
+_ROW = {row.label: row for row in ROWS}
+TOGETHER_ROWS = _ROW["Ensemble"].varied("", TOGETHER)
+DRAWS_ROWS = (*_ROW["MC Dropout"].varied("", DRAWS), *_ROW["MC Dropout fVI"].varied("", DRAWS))
 _BESIDE = {"MC Dropout": DRAWS, "MC Dropout fVI": DRAWS, "Ensemble": TOGETHER}
 NEAREST_ROWS = tuple(
     replace(row, label=", ".join(filter(None, (row.label, beside))), variant=", ".join(filter(None, (NEAREST, beside))))
@@ -55,7 +49,7 @@ SEEDS_ROWS, NEAREST_SEEDS_ROWS = (
     tuple(replace(row, label=f"{row.label}, {MORE}", variant=f"{turned}{MORE}") for row in ROWS)
     for turned in ("", f"{NEAREST}, ")
 )
-LECUN_ROWS = tuple(replace(row, label=f"{row.label}, {LECUN}", variant=LECUN) for row in ROWS)
+LECUN_ROWS = tuple(varied for row in ROWS for varied in row.varied(LECUN))
 _TURNED = {
     turned: {"name": "mixture", "parts": [{"name": "training_batch"}, {"name": "rotated_batch", "angles": angles}]}
     for turned, angles in (("90", [90]), ("90,180", [90, 180]))

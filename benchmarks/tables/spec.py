@@ -65,6 +65,12 @@ class Row:
         """Return the method for recipes, which are only called for rows with a method; empty without one."""
         return self.method or ""
 
+    def varied(self, *variants: str) -> tuple[Row, ...]:
+        """Return a row for every variant, which follows the label; an empty one is the row as it is."""
+        return tuple(
+            replace(self, label=", ".join(filter(None, (self.label, name))), variant=name) for name in variants
+        )
+
 
 @dataclass(frozen=True)
 class Column:
