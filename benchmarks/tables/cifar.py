@@ -164,27 +164,27 @@ def points_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return replace(first, parts=first.parts | {"context": context("monochrome", POINTS[row.variant])})
 
 
+TABLE = Table(
+    f"{PAPER}-2",
+    "CIFAR-10: accuracy, calibration, SVHN as out-of-distribution inputs, corrupted images",
+    ROWS,
+    _COLUMNS,
+    recipe,
+    paper=PAPER,
+    number="2",
+    aliases=("cifar10",),
+    reductions=REDUCTIONS,
+    gpu=("paper",),
+)
 TABLES = (
-    Table(
-        f"{PAPER}-2",
-        "CIFAR-10: accuracy, calibration, SVHN as out-of-distribution inputs, corrupted images",
-        ROWS,
-        _COLUMNS,
-        recipe,
-        paper=PAPER,
-        number="2",
-        aliases=("cifar10",),
-        reductions=REDUCTIONS,
-        gpu=("paper",),
-    ),
-    Table(
-        f"{PAPER}-2-nll",
+    TABLE,
+    TABLE.beside(
+        "nll",
         "CIFAR-10: negative log-likelihood, which the paper does not print, of the runs of table 2",
-        tuple(row for row in ROWS if row.method),
-        (column(DATASET, "nll", "NLL"),),
-        recipe,
-        reductions=REDUCTIONS,
-        gpu=("paper",),
+        rows=tuple(row for row in ROWS if row.method),
+        columns=(column(DATASET, "nll", "NLL"),),
+        paper=None,
+        number=None,
     ),
     Table(
         "cifar10-fsvi",

@@ -90,20 +90,18 @@ TABLE = Table(
 )
 TABLES = (
     TABLE,
-    Table(
-        "digits-ensembles",
+    TABLE.beside(
+        "ensembles",
         "Handwritten digits 8x8: ensembles with and without a prior of their members' weights",
-        ENSEMBLES,
-        COLUMNS[:-1],
-        recipe,
-        protocols=("paper", "smoke"),
-        reductions=TABLE.reductions,
+        rows=ENSEMBLES,
+        columns=COLUMNS[:-1],
     ),
-    Table(
-        "digits-temperature",
+    TABLE.beside(
+        "temperature",
         "Handwritten digits 8x8: temperatures fitted on validation images, calibration and scores for photographs",
-        TEMPERED,
-        (
+        rows=TEMPERED,
+        recipe=temperature_recipe,
+        columns=(
             *COLUMNS[:3],
             column("digits", "classwise_ece", "classwise ECE", digits=4),
             column("digits", "top_label_ece", "top-label ECE"),
@@ -113,8 +111,5 @@ TABLES = (
             column("digits", "ood_auroc", "AUROC % by MSP", "ood=photos;score=msp", 100, 1),
             column("digits", "ood_auroc", "AUROC % by energy", "ood=photos;score=energy", 100, 1),
         ),
-        temperature_recipe,
-        protocols=("paper", "smoke"),
-        reductions=TABLE.reductions,
     ),
 )

@@ -75,6 +75,7 @@ def fsvi_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
     return base.with_parts(EPOCHS_2023) if reading == WHOLE_CODE_2023 and protocol == "paper" else base
 
 
+_TABLE = replace(fashion_mnist.TABLES[0], number=None)
 IMAGES = 60_000
 """Training images of FashionMNIST, all of which rudner2022 uses."""
 
@@ -135,14 +136,11 @@ def baseline_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 
 
 def _baselines(suffix: str, title: str, labels: tuple[str, ...], variants: dict[str, Parts]) -> Table:
-    return Table(
-        f"{PAPER}-1-{suffix}",
+    return _TABLE.beside(
+        suffix,
         f"FashionMNIST: {title}",
-        tuple(each for row in fashion_mnist.ROWS if row.label in labels for each in row.varied("", *variants)),
-        fashion_mnist.TABLES[0].columns,
-        baseline_recipe,
-        paper=PAPER,
-        reductions=fashion_mnist.REDUCTIONS,
+        rows=tuple(each for row in fashion_mnist.ROWS if row.label in labels for each in row.varied("", *variants)),
+        recipe=baseline_recipe,
     )
 
 
@@ -169,32 +167,22 @@ def _by_information(column: Column) -> Column:
 
 
 TABLES = (
-    Table(
-        f"{PAPER}-1-readings",
+    _TABLE.beside(
+        "readings",
         "FashionMNIST: FSVI by what is read of paper and codes",
-        ROWS,
-        (*fashion_mnist.TABLES[0].columns, column("fashion_mnist", "nll", "NLL")),
-        fsvi_recipe,
-        paper=PAPER,
-        reductions=fashion_mnist.REDUCTIONS,
+        rows=ROWS,
+        columns=(*_TABLE.columns, column("fashion_mnist", "nll", "NLL")),
+        recipe=fsvi_recipe,
     ),
     *(_baselines(suffix, *setting) for suffix, setting in UNPRINTED.items()),
-    Table(
-        f"{PAPER}-1-draws",
-        "FashionMNIST: predictions with 100 draws",
-        _changed(DRAWN, MORE_DRAWS),
-        fashion_mnist.TABLES[0].columns,
-        draws_recipe,
-        paper=PAPER,
-        reductions=fashion_mnist.REDUCTIONS,
+    _TABLE.beside(
+        "draws", "FashionMNIST: predictions with 100 draws", rows=_changed(DRAWN, MORE_DRAWS), recipe=draws_recipe
     ),
-    Table(
-        f"{PAPER}-1-scores",
+    _TABLE.beside(
+        "scores",
         "FashionMNIST: out-of-distribution detection by mutual information",
-        _changed((*SEVERAL, *_changed(DRAWN, MORE_DRAWS)), BY_INFORMATION),
-        tuple(map(_by_information, fashion_mnist.TABLES[0].columns[2:])),
-        draws_recipe,
-        paper=PAPER,
-        reductions=fashion_mnist.REDUCTIONS,
+        rows=_changed((*SEVERAL, *_changed(DRAWN, MORE_DRAWS)), BY_INFORMATION),
+        columns=tuple(map(_by_information, _TABLE.columns[2:])),
+        recipe=draws_recipe,
     ),
 )

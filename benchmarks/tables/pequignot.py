@@ -130,34 +130,24 @@ REDUCTIONS = {
     "smoke": "2 epochs, 2 splits, 10 likelihood samples, 50 divergence samples: the numbers mean nothing",
 }
 
+TABLE = Table(
+    "pequignot2020-5",
+    "RMSE and log posterior predictive, experiment 2",
+    ROWS,
+    _columns(SMALL + LARGE),
+    recipe,
+    paper=PAPER,
+    number="5",
+    reductions=REDUCTIONS,
+)
+_UCI = "UCI regression, small sets (pequignot2020 table 5)"
 TABLES = (
-    Table(
-        "uci",
-        "UCI regression, small sets (pequignot2020 table 5)",
-        ROWS,
-        _columns(SMALL),
-        recipe,
-        paper=PAPER,
-        reductions=REDUCTIONS,
-    ),
-    Table(
-        "pequignot2020-5",
-        "RMSE and log posterior predictive, experiment 2",
-        ROWS,
-        _columns(SMALL + LARGE),
-        recipe,
-        paper=PAPER,
-        number="5",
-        reductions=REDUCTIONS,
-    ),
-    Table(
-        "pequignot2020-5-readings",
+    replace(TABLE, name="uci", title=_UCI, columns=_columns(SMALL), number=None),
+    TABLE,
+    TABLE.beside(
+        "readings",
         "MC Dropout, Ensemble and MFVI of experiment 2 under several readings of paper and code",
-        READINGS,
-        _columns((*SMALL, "kin8nm", "naval", "power")),
-        recipe,
-        paper=PAPER,
-        number="5",
-        reductions=REDUCTIONS,
+        rows=READINGS,
+        columns=_columns((*SMALL, "kin8nm", "naval", "power")),
     ),
 )

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from benchmarks.tables import pequignot
 from benchmarks.tables.pequignot import ENSEMBLE, PAPER, SMALL
@@ -95,29 +96,6 @@ REDUCTIONS = {
 }
 
 
-def _table(
-    number: str,
-    title: str,
-    rows: tuple[Row, ...],
-    columns: tuple[Column, ...],
-    reading: str = "",
-    make: Make = recipe,
-    protocols: tuple[str, ...] = Table.protocols,
-) -> Table:
-    return Table(
-        f"{PAPER}-{number}{reading}",
-        title,
-        rows,
-        columns,
-        make,
-        paper=PAPER,
-        number=number,
-        protocols=protocols,
-        reductions={protocol: text for protocol, text in REDUCTIONS.items() if protocol in protocols},
-        deviations=True,
-    )
-
-
 SPACES = {"parameter": "KL", "predictor": "FunKL"}
 PAIRS = {"q->HMC": "(q, HMC)", "HMC->q": "(HMC, q)", "q->q": "(q, q)"}
 ESTIMATED = {"q->HMC": "HMC->q", "HMC->q": "q->HMC", "q->q": "q->q"}
@@ -189,58 +167,70 @@ def _figure(
     return Table(f"{PAPER}-figure-{number}", title, rows, columns, make, reductions=pequignot.REDUCTIONS)
 
 
+_ENTROPIES = Table(
+    f"{PAPER}-1",
+    "Entropy of posteriors, experiment 1",
+    _EVERY,
+    _entropies(SMALL),
+    recipe,
+    paper=PAPER,
+    number="1",
+    reductions=REDUCTIONS,
+    deviations=True,
+)
+_ERRORS, _DIVERGENCES = (
+    replace(_ENTROPIES, name=f"{PAPER}-{number}", number=number, title=title, rows=rows, columns=columns)
+    for number, title, rows, columns in (
+        ("2", "RMSE and log posterior predictive, experiment 1", _EVERY, _errors(SMALL)),
+        (
+            "4",
+            "KL from and to HMC and among runs, experiment 1",
+            (*COMPARED, *MEAN_FIELD),
+            _divergences(SMALL, PAIRS),
+        ),
+    )
+)
+_LONG: dict[str, Any] = {"protocols": ("paper", "smoke"), "reductions": {"smoke": REDUCTIONS["smoke"]}}
 TABLES = (
-    _table("1", "Entropy of posteriors, experiment 1", _EVERY, _entropies(SMALL)),
-    _table("2", "RMSE and log posterior predictive, experiment 1", _EVERY, _errors(SMALL)),
-    _table(
-        "4",
-        "KL from and to HMC and among runs, experiment 1",
-        (*COMPARED, *MEAN_FIELD),
-        _divergences(SMALL, PAIRS),
-    ),
-    _table(
-        "2",
+    _ENTROPIES,
+    _ERRORS,
+    _DIVERGENCES,
+    _ERRORS.beside(
+        "split",
         "Concrete of experiment 1 on the split of random_state 42",
-        (REFERENCE, *COMPARED),
-        _errors(("concrete",)),
-        "-split",
-        _one_hmc(lambda row, dataset, protocol: _on_split(row, dataset, protocol, 0)),
+        rows=(REFERENCE, *COMPARED),
+        columns=_errors(("concrete",)),
+        recipe=_one_hmc(lambda row, dataset, protocol: _on_split(row, dataset, protocol, 0)),
     ),
-    _table(
-        "1",
+    _ENTROPIES.beside(
+        "chains",
         "Entropy of the posterior by longer chains, experiment 1",
-        (REFERENCE,),
-        _entropies(_SETS_BY_LONGER),
-        "-chains",
-        _one_hmc(partial(recipe, chains=LONGER)),
-        ("paper", "smoke"),
+        rows=(REFERENCE,),
+        columns=_entropies(_SETS_BY_LONGER),
+        recipe=_one_hmc(partial(recipe, chains=LONGER)),
+        **_LONG,
     ),
-    _table(
-        "4",
+    _DIVERGENCES.beside(
+        "chains",
         "KL from and to longer chains of HMC, experiment 1",
-        COMPARED,
-        _divergences(_SETS_BY_LONGER, ("q->HMC", "HMC->q")),
-        "-chains",
-        partial(recipe, chains=LONGER),
-        ("paper", "smoke"),
+        rows=COMPARED,
+        columns=_divergences(_SETS_BY_LONGER, ("q->HMC", "HMC->q")),
+        recipe=partial(recipe, chains=LONGER),
+        **_LONG,
     ),
-    _table(
-        "1",
+    _ENTROPIES.beside(
+        "patience",
         "Entropy of posteriors by the patience of a script, experiment 1",
-        BY_PATIENCE,
-        _entropies(SMALL),
-        "-patience",
-        _sooner_recipe,
-        ("paper", "smoke"),
+        rows=BY_PATIENCE,
+        recipe=_sooner_recipe,
+        **_LONG,
     ),
-    _table(
-        "4",
+    _DIVERGENCES.beside(
+        "patience",
         "KL from and to HMC and among runs by the patience of a script, experiment 1",
-        BY_PATIENCE,
-        _divergences(SMALL, PAIRS),
-        "-patience",
-        _sooner_recipe,
-        ("paper", "smoke"),
+        rows=BY_PATIENCE,
+        recipe=_sooner_recipe,
+        **_LONG,
     ),
     _figure(
         "4",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import datasets
 from benchmarks.errors import unknown
@@ -161,6 +162,10 @@ class Table:
     def is_published(self) -> bool:
         """Whether it is a paper's table, under the paper's number and by its settings."""
         return self.name == f"{self.paper}-{self.number}"
+
+    def beside(self, suffix: str, title: str, **changes: Any) -> Table:
+        """Return table ``<name>-<suffix>``: this one, without its other names, but for the title and these changes."""
+        return replace(self, name=f"{self.name}-{suffix}", title=title, aliases=(), **changes)
 
     @property
     def default_protocol(self) -> str:
