@@ -223,23 +223,20 @@ def _columns_of(table: Table, dataset: str) -> tuple[Column, ...]:
 
 TABLES = (
     *_SHIFTED,
-    Table(
-        "retina-mnist-fsvi",
+    retina.TABLE.beside(
+        "fsvi",
         "RetinaMNIST: FSVI by its divergence",
-        (*Row("FSVI", None, "FSVI").varied("", *DIVERGENCES), Row("MAP", None, "MAP")),
-        _columns_of(retina.TABLE, "retina_mnist"),
-        _small,
-        protocols=retina.TABLE.protocols,
-        recorded=retina.RECORDED,
-        reductions=retina.TABLE.reductions,
+        rows=(*Row("FSVI", None, "FSVI").varied("", *DIVERGENCES), Row("MAP", None, "MAP")),
+        columns=_columns_of(retina.TABLE, "retina_mnist"),
+        recipe=_small,
     ),
-    Table(
-        "retinopathy-fsvi",
+    _LARGE.beside(
+        "fsvi",
         "Diabetic retinopathy: FSVI and MFVI by the variances of weights at the start",
-        _rows(),
-        _columns_of(_LARGE, "aptos"),
-        _large,
+        rows=_rows(),
+        columns=_columns_of(_LARGE, "aptos"),
+        recipe=_large,
         protocols=("short", "smoke"),
-        reductions=REDUCTIONS,
+        gpu=(),
     ),
 )

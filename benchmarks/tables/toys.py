@@ -94,30 +94,25 @@ TABLE = Table(
     recipe,
     reductions=REDUCTIONS,
 )
-DISTANCES = Table(
-    "toys-distances",
+DISTANCES = TABLE.beside(
+    "distances",
     "How far the curves and maps are from an exact process or from HMC",
-    ROWS,
-    tuple(
+    columns=tuple(
         Column(Cell(name, f"reference={label};inputs=grid", metric), f"{name} {what} to {label}")
         for name, label in REFERENCES.items()
         for metric, what in (("mean_distance", "mean"), ("std_distance", "sd"))
     ),
-    recipe,
     protocols=("paper", "smoke"),
     reductions={"smoke": REDUCTIONS["smoke"]},
 )
-GROWTH = Table(
-    "toys-uncertainty",
+GROWTH = TABLE.beside(
+    "uncertainty",
     "How far uncertainty grows away from the data",
-    ROWS,
-    tuple(
+    columns=tuple(
         Column(Cell(name, "inputs=grid", metric), f"{name} {what}")
         for name in SETS
         for metric, what in (("std_at_data", "sd at the data"), ("std_far", "sd far away"), ("std_far_ratio", "ratio"))
     )
     + (Column(Cell("two_moons_dirichlet", "inputs=grid", "entropy_far"), "two_moons_dirichlet entropy far away"),),
-    recipe,
-    reductions=REDUCTIONS,
 )
 TABLES = (TABLE, DISTANCES, GROWTH)
