@@ -237,7 +237,7 @@ def listed(cells: list[Difference], known: Differences) -> list[str]:
 
 def cause(cell: Difference) -> str:
     """Return the shown cause of a cell, the row that shows it, and how many readings agree; a dash without a cause."""
-    found, tested = cell.cause, [each.status for each in cell.readings if each.status in TESTED]
+    found, tested = cell.cause, [each.cell.status for each in cell.readings if each.cell.status in TESTED]
     agree = f"number reproduced by {tested.count('reproduced')} of {len(tested)} tested readings"
     return f"{found.cause} ({found.row}, table {found.shown_by}; {found.tally}; {agree})" if found else "-"
 

@@ -8,6 +8,8 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -143,7 +145,7 @@ def test_the_page_names_the_nearest_readings_and_counts_the_others(
 def test_a_cause_says_how_many_readings_reproduce_the_number(records: Records) -> None:
     (cell,) = Differences(book(records, MINE, READING), ()).of("pequignot2020-5")
     statuses = ("reproduced", "differs", "uninformative", "undecided")
-    several = tuple(dataclasses.replace(cell.readings[0], status=status) for status in statuses)
+    several: Any = tuple(SimpleNamespace(cell=SimpleNamespace(status=status)) for status in statuses)
     wide = Cause("pequignot2020", ("5",), "MC Dropout", "a-table", "a row", (), "a wide network", Tally(0, 1, 1))
     words = cause(dataclasses.replace(cell, cause=wide, readings=several))
     assert words.startswith("a wide network (a row, table a-table; 0 of 1 cells of the row differ with it, 1 without; ")
