@@ -19,6 +19,8 @@ Params = dict[str, Tensor]
 RHO = "rho"
 NEAR_ONE = 1e-6
 """Least distance of a score from 1, so that the logarithm of 1 minus the score is finite."""
+SMALL_POWER = 0.1
+"""Powers of a likelihood below it are averaged in a form that keeps their digits."""
 
 
 class Likelihood:
@@ -83,8 +85,7 @@ class Likelihood:
         )
 
     def log_mean_power_gaussian(self, params: Params, mean: Tensor, var: Tensor, y: Tensor, alpha: float) -> Tensor:
-        """``log E[p(y | f)^alpha] / alpha`` for f ~ N(mean, var) of independent outputs, ``[R, N]``, if
-        ``has_closed_form``."""
+        """``log E[p(y | f)^alpha] / alpha``, f ~ N(mean, var) of independent outputs, ``[R, N]``; as the one above."""
         raise NotImplementedError(
             f"likelihood {self.name!r} has no closed-form power expectation under a Gaussian; average over function "
             "samples"
@@ -107,8 +108,7 @@ class Likelihood:
         return {name: value.mean(1) for name, value in params.items()}
 
     def estimate_noise(self, params: Params, values: Iterator[Tensor], y: Tensor) -> Params:
-        """Return the likelihood's parameters after training; values: outputs ``[R, S, B, Q]`` at the training set y, by
-        batches."""
+        """Return the parameters after training; values: outputs ``[R, S, B, Q]`` at the training set y, by batches."""
         return params
 
     def values(self, f: Tensor) -> Tensor:
@@ -116,9 +116,8 @@ class Likelihood:
         return f
 
     def predicted(self, f: Tensor, marginals: tuple[Tensor, Tensor] | None) -> Tensor:
-        """Turn draws f ``[S, N, Q]`` of functions into predictions ``[S or 1, N, D]``; ``marginals``: mean and variance
-        ``[N, Q]`` of the functions, if known.
-        """
+        """Turn draws f ``[S, N, Q]`` into predictions ``[S or 1, N, D]``; ``marginals``: mean and variance ``[N, Q]``
+        of the functions, if known."""
         return self.values(f)
 
     def scores(self, values: np.ndarray) -> Mapping[str, np.ndarray]:
@@ -172,9 +171,7 @@ class Gaussian(Likelihood):
         return self.min_std + std if self.min_std else std
 
     def log_prob(self, params: Params, f: Tensor, y: Tensor) -> Tensor:
-        """log N(y | f, std^2) of function samples: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S,
-        N]``.
-        """
+        """log N(y | f, std^2) of functions: f ``[R, S, N, D]``, y ``[R, N]`` or ``[R, N, D]`` -> ``[R, S, N]``."""
         std, y = self.noise_std(params).view(-1, 1, 1), y.unsqueeze(1)
         if y.dim() == 3:
             return self._log_density(std, (y - _single(f)).square())
@@ -201,9 +198,13 @@ class Gaussian(Likelihood):
             gap, var = y - _single(mean), _single(var)
         else:
             gap, noise = y - _vector(mean, y), noise.unsqueeze(-1)
-        spread = var + noise / alpha
-        log_normal = -0.5 * (2 * math.pi * spread).log() - 0.5 * gap.square() / spread
-        terms = (log_normal + (1 - alpha) / 2 * (2 * math.pi * noise).log() - 0.5 * math.log(alpha)) / alpha
+        if alpha < SMALL_POWER:  # equal to the other form, whose large numbers would cancel
+            ratio = alpha * var / noise
+            terms = self._log_density(noise.sqrt(), gap.square() / (1 + ratio)) - 0.5 * torch.log1p(ratio) / alpha
+        else:
+            spread = var + noise / alpha
+            log_normal = -0.5 * (2 * math.pi * spread).log() - 0.5 * gap.square() / spread
+            terms = (log_normal + (1 - alpha) / 2 * (2 * math.pi * noise).log() - 0.5 * math.log(alpha)) / alpha
         return terms if y.dim() == 2 else terms.sum(-1)
 
     @staticmethod
@@ -318,7 +319,8 @@ class RobustMax(Likelihood):
     2011).
 
     Its expectation under independent Gaussian outputs is an integral over one of them, by ``points`` of Gauss-Hermite
-    quadrature; single functions have no gradient. It predicts one distribution of classes, the mean over all functions.
+    quadrature (50: errors up to 0.003 where the outputs' deviations differ by a factor of 10, 0.02 of 30; more points
+    lower them); single functions have no gradient. It predicts one distribution of classes, the mean over functions.
     """
 
     epsilon: float = checked(0.01, above=0, below=1)
@@ -342,9 +344,8 @@ class RobustMax(Likelihood):
         return (won * math.exp(alpha * high) + (1 - won) * math.exp(alpha * low)).log() / alpha
 
     def winning(self, mean: Tensor, var: Tensor, y: Tensor) -> Tensor:
-        """``P(f_y > f_l for all l != y) = E_{f_y}[ prod_l Phi((f_y - m_l) / sqrt(v_l)) ]``: mean and variance ``[...,
-        N, K]``, y ``[..., N]`` -> ``[..., N]``.
-        """
+        """``P(f_y > f_l for all l != y) = E_{f_y}[ prod_l Phi((f_y - m_l) / sqrt(v_l)) ]``: mean and variance
+        ``[..., N, K]``, y ``[..., N]`` -> ``[..., N]``."""
         mean, std = mean.double(), var.double().clamp_min(1e-12).sqrt()
         nodes, weights = _quadrature(self.points, mean.device)
         own = y.unsqueeze(-1)
@@ -373,8 +374,7 @@ class RobustMax(Likelihood):
 
 @lru_cache(maxsize=16)
 def _quadrature(points: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return nodes and weights of Gauss-Hermite quadrature; cached on the device, since a copy to a device waits for
-    it."""
+    """Return nodes and weights of Gauss-Hermite quadrature; cached, since a copy to a device waits for it."""
     nodes, weights = (torch.from_numpy(a).to(device) for a in np.polynomial.hermite.hermgauss(points))
     return nodes, weights
 

@@ -14,7 +14,7 @@ from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import Family, FitData, Functions, NotSupported, buffers_of
 from fvi_core.fitting import Fit
 from fvi_core.held import Held, only_buffers
-from fvi_core.likelihoods import Likelihood
+from fvi_core.likelihoods import SMALL_POWER, Likelihood
 from fvi_core.networks import Network, Parameters
 from fvi_core.priors.base import Prior
 from fvi_core.random import Streams
@@ -210,7 +210,11 @@ class Model:
         alpha = self.weight.alpha
         if not alpha:
             return self.likelihood.data_term(likelihood_parameters, values, y)
-        powers = alpha * self.likelihood.log_prob(likelihood_parameters, values, y)
+        each = self.likelihood.log_prob(likelihood_parameters, values, y)
+        if alpha < SMALL_POWER:  # equal to the other form, whose large numbers would cancel
+            largest = each.detach().amax(1, keepdim=True)
+            return (largest[:, 0] + (alpha * (each - largest)).expm1().mean(1).log1p() / alpha).mean(1)
+        powers = alpha * each
         return (powers.logsumexp(1) - math.log(values.shape[1])).mean(1) / alpha
 
     def loss(

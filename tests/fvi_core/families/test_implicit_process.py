@@ -118,6 +118,24 @@ def test_the_alpha_energy_of_a_point_is_that_of_numeric_integration(alpha):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("alpha", [1e-8, 1e-3, 0.09])
+def test_a_small_power_keeps_its_digits_in_single_precision(alpha):
+    gaussian, streams = LIKELIHOODS.build({"name": "gaussian", "init_std": 0.7}), small.streams(2)
+    mean, var, y = streams.normal(9, 2), streams.uniform(9, 2) + 0.1, streams.normal(9, 2)
+    noise = gaussian.noise_std(params := gaussian.init(2))[:, None, None].double().square()
+    # log E exp(a l) of a quadratic l, in double precision
+    exact = -0.5 * (torch.log1p(alpha * var / noise) / alpha + (y - mean).square() / (noise + alpha * var))
+    exact = (exact - 0.5 * (2 * math.pi * noise).log()).sum(-1)
+    found = gaussian.log_mean_power_gaussian(params, mean.float(), var.float(), y.float(), alpha)
+    torch.testing.assert_close(found.double(), exact, rtol=3e-6, atol=3e-6)
+    model = small.model({**VIP, "weight": {"alpha": alpha}}, 3)
+    f, labels = streams.normal(5, 9, 3), streams.integers(3, 9)
+    powers = torch.special.logsumexp(alpha * model.likelihood.log_prob({}, f, labels), 1)
+    exact = ((powers - math.log(5)) / alpha).mean(1)
+    found = model._sampled_term({}, f.float(), labels).double()
+    torch.testing.assert_close(found, exact, rtol=3e-6, atol=3e-6)
+
+
 def test_the_objective_sums_these_terms_and_the_divergence():
     model, parameters, likelihood = made(alpha=0.5)
     parameters |= {COEFFICIENTS: small.streams(R).normal(D)}
