@@ -82,7 +82,7 @@ class Stationary(Kernel):
     def __call__(self, params: Params, x1: Tensor, x2: Tensor) -> Tensor:
         a, b = self.embed(params, _features(x1)), self.embed(params, _features(x2))
         # Differences are exact at equal points; with many features products are faster, and precise enough but for a
-        # kink.
+        # kink and for features far from 0: at 1000 lengthscales the kernel errs by 1e-9, at a million by 1e-3.
         exact = self.kinked or a.shape[-1] <= 64
         mode = "donot_use_mm_for_euclid_dist" if exact else "use_mm_for_euclid_dist"
         # The gradient of cdist is zero at zero distance, where a square root's would not be finite.

@@ -20,7 +20,8 @@ def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = Fal
     """Index of each point's k-th nearest target from inner products ``[..., N, M]`` and the targets' squared norms
     ``[..., M]``.
 
-    ``itself``: the targets are the points, and a point is not its own neighbour.
+    ``itself``: the targets are the points, and a point is not its own neighbour. In float32 a wrong neighbour may be
+    taken where points lie 1000 times as far from 0 as from each other.
     """
     scores = squares.unsqueeze(-2) - 2 * inner
     if itself:
