@@ -15,13 +15,16 @@ from fvi_core.families.base import AffineImage, Family, NotSupported
 from fvi_core.products import product
 from fvi_core.registry import DIVERGENCES, checked
 
+FAR = 30.0
+"""Distance from 0, in deviations, from which on points are centred before the search for neighbours."""
+
 
 def nearest_index(inner: Tensor, squares: Tensor, k: int = 1, itself: bool = False) -> Tensor:
     """Index of each point's k-th nearest target from inner products ``[..., N, M]`` and the targets' squared norms
     ``[..., M]``.
 
     ``itself``: the targets are the points, and a point is not its own neighbour. In float32 a wrong neighbour may be
-    taken where points lie 1000 times as far from 0 as from each other.
+    taken where points lie 1000 times as far from 0 as from each other: centre them.
     """
     scores = squares.unsqueeze(-2) - 2 * inner
     if itself:
@@ -49,9 +52,13 @@ def nearest_distance(points: Tensor, others: Tensor | None = None, k: int = 1) -
     """
     targets = points if others is None else others
     with torch.no_grad():
-        index = nearest_index(
-            torch.matmul(points, targets.transpose(-1, -2)), targets.square().sum(-1), k, itself=others is None
-        )
+        centre = targets.mean(-2, keepdim=True)
+        spread = (targets - centre).square().sum(-1, keepdim=True).mean(-2, keepdim=True)
+        # Far from 0 inner products lose the digits that tell points apart; elsewhere bits stay those of records.
+        centre = torch.where(centre.square().sum(-1, keepdim=True) > FAR**2 * spread, centre, 0.0)
+        moved = targets - centre
+        own = moved if others is None else points - centre
+        index = nearest_index(own @ moved.mT, moved.square().sum(-1), k, itself=others is None)
     return selected_distance(points, targets, index)
 
 

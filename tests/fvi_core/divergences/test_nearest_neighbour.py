@@ -37,6 +37,14 @@ def test_distances_are_those_of_brute_force(k):
     torch.testing.assert_close(nearest_distance(q, p, k), kth(torch.cdist(q, p), k))
 
 
+@pytest.mark.parametrize("offset", [1e2, 1e3, 1e6])
+def test_neighbours_far_from_zero_are_found_in_single_precision(offset):
+    q, p = ((each + offset).float() for each in (points(200, 5), points(300, 5, name="p")))
+    for others in (None, p):
+        wide = None if others is None else others.double()
+        torch.testing.assert_close(nearest_distance(q, others).double(), nearest_distance(q.double(), wide))
+
+
 @pytest.mark.parametrize("k", [1, 2])
 def test_kl_is_equation_4_and_entropy_equation_5(k):
     n, m, d = 9, 7, 3
