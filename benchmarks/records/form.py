@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.records.config import LARGE, check_form, is_external, run_key
-from benchmarks.records.rows import DECODER, RowReader, Rows, readable, spelled
+from benchmarks.records.rows import DECODER, RowReader, Rows, not_a_number, readable, spelled
 from benchmarks.shapes import Record
 from fvi_core.printing import in_ascii, message
 
@@ -30,6 +30,7 @@ SHARED = re.compile(  # in the format of serialise
     rb'(,\n"key": "[\w-]*",\n"config": )(\{\n(?:.*\n)*?\}),\n"metrics": '
 )
 ENTRIES = frozenset((b"schema", b"metric_versions", b"key", *(name.encode() for name in SECTIONS), b"sha256"))
+CURVE = json.JSONDecoder(parse_constant=not_a_number)  # of checked text, where no key is repeated
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n\}\n\Z')
 PROVENANCE_TYPES: dict[str, set[type]] = {
     "commit": {str},
@@ -163,7 +164,10 @@ class LazyCurves(Mapping[str, Any]):
         self._texts = {DECODER.decode(name.decode()): curve for name, _, curve in lines}
 
     def __getitem__(self, name: str) -> Any:
-        return DECODER.decode(self._texts[name].decode())
+        return CURVE.decode(self._texts[name].decode())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts  # without parsing the curve
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)
