@@ -140,7 +140,7 @@ class Records:
         return [str(found) for found in self._found.values() if isinstance(found, Broken)]
 
     def _file(self, config: RunConfig) -> str:
-        file = self.store.file(config)
+        file = Store.file(self.store, config)  # that of other files would look on the disk, and for a substitute twice
         if file in self._files or not isinstance(self.store, OtherFiles):
             return file
         other = self.store.substitute(config)
