@@ -106,7 +106,7 @@ def fit(
         128 (all data of a family trained by its evidence), Adam with rate 0.001, one function in each step (ten for a
         divergence that is estimated from them).
         ``training``: further options of the training part.
-      likelihood: instead of "categorical" for labels and "gaussian" for other targets.
+      likelihood: instead of "categorical" for labels ("robust_max" for GWI) and "gaussian" for other targets.
       contexts: named inputs ``[P, ...]`` for contexts of the kind "images".
       head: name of the last layer, where it is not the nn.Linear whose output the module returns.
       stream: read the loader again at each epoch and hold no data. None: do so where its inputs change between readings
@@ -153,7 +153,8 @@ def fit(
     built = LIKELIHOODS.build(likelihood_part) if likelihood_part else None
     standardise = not trained_already and (built is None or built.standardised)
     targets = Targets.of(y, network.n_outputs, built, standardise)
-    usual = "categorical" if targets.classification else "residual_gaussian" if trained_already else "gaussian"
+    of_labels = REGISTRIES["family"].classes.get(str((chosen["family"] or {}).get("name")), Family).label_likelihood
+    usual = of_labels if targets.classification else "residual_gaussian" if trained_already else "gaussian"
     chosen["likelihood"] = likelihood_part or {"name": usual}
     _match_dropout(network, method, chosen["family"], parts)
     divergence = DIVERGENCES.classes.get(str((chosen["divergence"] or {}).get("name")))

@@ -185,10 +185,8 @@ def build(suite: Suite) -> Callable[..., None]:
         """
         what: Any = {"methods": method or (), "datasets": dataset or ()}
         folders: Any = {"results": results, "state": state, "suite": suite}
-        for line in inspection.absent(results):
-            print(line)
         found = interface.measure(tables, protocol, seeds, **what, **folders)
-        print(inspection.measured_text(found, state))
+        print(*inspection.absent(results), inspection.measured_text(found, state), sep="\n")
         raise typer.Exit(1 if found.problems or found.unfetched else 0)
 
     @app.command()

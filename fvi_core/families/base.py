@@ -54,6 +54,7 @@ class Family:
     pointwise: ClassVar[bool] = True  # values at some inputs need no values at others
     closed_form: ClassVar[bool] = False  # marginals exist and are cheap enough for training
     independent_outputs: ClassVar[bool] = True  # of a family with marginals: the outputs at an input are independent
+    label_likelihood: ClassVar[str] = "categorical"  # where a user chooses none for labels
     members: ClassVar[int] = 1  # networks whose functions a prediction needs all of
     reads_numbers: ClassVar[bool] = False  # in each step, from the device (see :mod:`fvi_core.graphs`)
     networks: ClassVar[int] = 1  # whose parameters are trained as one family's

@@ -34,6 +34,8 @@ class GWI(Inducing):
     the fitted noise variances N.
     """
 
+    label_likelihood = "robust_max"  # in closed form: by draws of the wide initial functions little is learned
+
     fit_steps: int = checked(100, least=0)
     fit_lr: float = checked(0.1, above=0)
     alpha_eps: float = checked(0.01, above=0)

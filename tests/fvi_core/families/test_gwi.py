@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+import fvi_core as fvi
 from fvi_core.data import TrainingSet
 from fvi_core.divergences.gaussian import root_trace
 from fvi_core.families.base import NotSupported
@@ -308,3 +309,12 @@ def test_robust_max_checks_its_options_and_names_families_that_cannot_train_on_i
     with pytest.raises(TypeError, match="likelihood 'robust_max' is trained on moments .* family 'mean_field' has not"):
         model.loss(model.family.init(model.network, small.streams(R)), {}, {}, data.x, data.y, N, 1, None, {})
     assert math.isclose(math.exp(model.likelihood.values(torch.tensor([0.0, 2.0, 1.0]))[1]), 0.99, rel_tol=1e-6)
+
+
+def test_labels_are_learned_where_no_likelihood_is_chosen():
+    x = small.streams(1).normal(120, 2)[0].float()
+    y = (x[:, 0] * x[:, 1] > 0).long()
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 30), torch.nn.Tanh(), torch.nn.Linear(30, 2))
+    posterior = fvi.fit(net, (x, y), "GWI", epochs=100, optimiser={"name": "adam", "lr": 0.01}, progress=False)
+    assert posterior.model.likelihood.name == "robust_max" and posterior.score(x, y)["accuracy"] > 0.9
