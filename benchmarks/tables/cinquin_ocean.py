@@ -121,7 +121,6 @@ def shorter_recipe(row: Row, dataset: str, protocol: str) -> Recipe:
 _COLUMNS = tuple(
     column(DATA, metric, label) for metric, label in (("expected_log_likelihood", "expected LL"), ("mse", "MSE"))
 )
-_held_recipe = changed(recipe, HELD)
 _SMOKE = "5 steps, 2 seeds"
 _reading = partial(beside, "3", columns=_COLUMNS, smoke=_SMOKE)
 TABLES = (
