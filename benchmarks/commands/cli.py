@@ -122,7 +122,7 @@ def build(suite: Suite) -> Callable[..., None]:
         """
         what: Any = {"methods": method or (), "datasets": dataset or (), "also": also or ()}
         found = interface.plan(tables, protocol, seeds, **what, cost=False, results=results, state=state, suite=suite)
-        print(inspection.plan_text(found.plan))
+        print(*inspection.absent(results), inspection.plan_text(found.plan), sep="\n")
         raise typer.Exit(1 if found.plan.problems else 0)
 
     @app.command()

@@ -74,7 +74,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         Every file must have its SHA-256 in artifacts.sha256 beside the records. Stopped, it goes on where it was.
         Status 1: something was not taken; it is named.
         """
-        fetched = archive.fetch(Store(results, suite.metrics), state, _archives(archives))
+        fetched = archive.fetch(Store(existing(results), suite.metrics), state, _archives(archives))
         print(f"{fetched.taken} files taken ({fetched.bytes / 1e6:,.1f} MB), {fetched.there} already there")
         if fetched.removed:
             print(f"{fetched.removed} files went, to stay within FVI_STATE_GB")
@@ -88,7 +88,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
         Status 1: some archives cannot be read; they are named.
         """
-        rows, known = [("archive", "files", "known", "MB")], archive.digests(results)
+        rows, known = [("archive", "files", "known", "MB")], archive.digests(existing(results))
 
         def show(path: Path, opened: ZipFile) -> None:
             held = opened.infolist()

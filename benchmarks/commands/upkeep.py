@@ -62,7 +62,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
 
         A candidate that failed cannot be chosen; the file says which and why.
         """
-        print(selection.write(table, results, state, protocol))
+        print(selection.write(table, existing(results), state, protocol))
 
     @app.command("demo", help=demo.HELP)
     def demo_(
@@ -120,7 +120,7 @@ def add(app: typer.Typer, suite: Suite) -> None:
         results: ResultsOption = runner.RESULTS,
     ) -> None:
         """Train the run of one record again from scratch; the new record replaces the old one."""
-        store = Store(results, suite.metrics)
+        store = Store(existing(results), suite.metrics)
         store.check_writable()
         record = _record("again", key, store)
         print(f"{record['key']}: took {progress.duration(verify.estimate([record]))} when it was made")

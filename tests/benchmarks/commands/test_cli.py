@@ -28,7 +28,17 @@ def where(tmp_path):
     return f"--results {tmp_path / 'results'} --state {tmp_path / 'state'}"
 
 
-@pytest.mark.parametrize("templates", [("export", "{}/all.csv"), ("verify",), ("keys",), ("artifacts", "pack")])
+@pytest.mark.parametrize(
+    "templates",
+    [
+        ("export", "{}/all.csv"),
+        ("verify",),
+        ("again", "12"),
+        ("keys",),
+        ("select", "cinquin2024-1"),
+        *(("artifacts", each) for each in ("pack", "fetch", "list")),
+    ],
+)
 def test_a_misspelt_folder_of_records_is_not_an_empty_one(templates, say, tmp_path):
     (tmp_path / "all.csv").write_text("kept")
     words = [template.format(tmp_path) for template in templates]
@@ -116,6 +126,7 @@ def test_a_stopped_sweep_says_what_is_kept_and_how_to_go_on(tmp_path):
 
 
 def test_measure_trains_nothing_and_says_what_it_found(say, tmp_path):
+    (tmp_path / "results").mkdir()
     status, output = say("measure", "fake")
     assert status == 0 and "\n5 runs: 5 not trained\n" in output and not (tmp_path / "state").exists()
     assert "5 runs (" in output and "have neither predictions nor parameters" in output
@@ -168,7 +179,8 @@ def test_a_folder_that_cannot_be_written_exits_with_1(say, tmp_path):
 def test_a_folder_of_records_that_is_not_there_is_named(say, tmp_path):
     status, output = say("status", "fake")
     assert status == 0 and output.startswith(f"--results: there is no folder {tmp_path / 'results'}, so no run has a")
-    assert say("measure", "fake")[1].startswith(output.splitlines()[0])
+    for command in ("measure", "plan"):
+        assert say(command, "fake")[1].startswith(output.splitlines()[0])
     assert f"under {tmp_path / 'results'}, a folder that is not there" in say("show", "12")[1]
     (tmp_path / "results").mkdir()
     assert say("status", "fake")[1].startswith("table ") and "not there" not in say("show", "12")[1]
