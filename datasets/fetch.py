@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from fvi_core.printing import message
-from fvi_core.spelling import nearest
+from fvi_core.spelling import nearest, switched
 from fvi_core.telling import plural
 
 from .checks import BadData, DataNotFound, UnknownDataset
+from .notices import say
 
 Folder = str | os.PathLike | None  # of the file cache; None: $FVI_DATA_CACHE
 CACHE_VARIABLE = "FVI_DATA_CACHE"
@@ -27,6 +29,7 @@ MIRROR_VARIABLE = "FVI_DATA_MIRROR"
 OFFLINE_VARIABLE = "FVI_OFFLINE"  # set on machines without a network, so that commands do not wait for answers
 TIMEOUT = 60  # seconds without an answer
 ABANDONED = 86400  # seconds in which nothing was written to the part of a download
+PATIENCE, PAUSE = 600.0, 0.2  # seconds to wait for another process's download, and between two looks
 UNREACHABLE = "cannot be reached"
 ABSENT = "not there"
 
@@ -133,7 +136,7 @@ def locate(name: str, root: Folder = None, download: bool = True) -> Path:
             continue
         tried.append(f"{folder / name}: {fault}")
         if fault != ABSENT:
-            warnings.warn(f"{folder / name}: {fault}; trying the next place", stacklevel=2)
+            say(f"note: {folder / name}: {fault}; trying the next place")
     if offline():
         tried.append(f"the network: not used, since {OFFLINE_VARIABLE} is set; unset it to download")
     elif download:
@@ -187,8 +190,8 @@ def sha256(path: Path, size: int, modified: int) -> str:
 
 
 def offline() -> bool:
-    """Return whether $FVI_OFFLINE forbids the network: anything but nothing, 0, false, no and off."""
-    return os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no", "off")
+    """Return whether $FVI_OFFLINE forbids the network. Raises UnfitValue for a word that is neither on nor off."""
+    return switched(OFFLINE_VARIABLE)
 
 
 def retrieve(url: str, sha256: str, target: Path) -> str | None:
@@ -208,12 +211,35 @@ def retrieve(url: str, sha256: str, target: Path) -> str | None:
         pooch.get_logger().setLevel("WARNING")
         # pooch writes beside the target, compares the checksum, and only then renames
         downloader = pooch.HTTPDownloader(timeout=TIMEOUT)
-        pooch.retrieve(url, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
+        with _turn(target.parent):  # a file that another process has fetched meanwhile is not fetched again
+            pooch.retrieve(url, f"sha256:{sha256}", target.name, target.parent, downloader=downloader)
     except Exception as error:  # after any failure the next place is tried and the reason reported
         if isinstance(error, OSError) and getattr(error, "response", error) is None:  # requests had no answer
             return UNREACHABLE
         return f"{type(error).__name__}: {message(error)[:300]}"
     return None
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """Wait until no other process downloads into a folder, at most PATIENCE seconds, and keep others waiting within the
+    context. The lock is the folder's own: it leaves no file, and ends with its process.
+    """
+    descriptor, limit = os.open(folder, os.O_RDONLY), time.monotonic() + PATIENCE
+    try:
+        with suppress(OSError):  # a file system without locks
+            while not _locked(descriptor) and time.monotonic() < limit:
+                time.sleep(PAUSE)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def reachable(url: str) -> bool:

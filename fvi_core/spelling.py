@@ -16,6 +16,9 @@ VARIABLES = (
     "FVI_GRAPHS", "FVI_OFFLINE", "FVI_PLUGINS", "FVI_RETINOPATHY", "FVI_SLURM", "FVI_STATE_GB", "FVI_THREADS",
 )  # fmt: skip
 """Variables of the environment that users set (docs/README.md)."""
+SWITCH = {"": False, "0": False, "false": False, "no": False, "off": False}
+SWITCH |= {"1": True, "true": True, "yes": True, "on": True}
+"""Words of variables that are on or off."""
 SET_HERE = ("FVI_COMMAND", "FVI_MAKE")
 """Variables that make sets for the command line."""
 INSTEAD = {
@@ -63,6 +66,14 @@ def unknown_variables() -> list[str]:
     """Return a sentence for every FVI_ variable of the environment that nothing reads: a misspelt one has no effect."""
     unknown = sorted(name for name in os.environ if name.startswith("FVI_") and name not in (*VARIABLES, *SET_HERE))
     return [f"{name} is set, and nothing reads it; {nearest(name, VARIABLES)}" for name in unknown]
+
+
+def switched(variable: str) -> bool:
+    """Return whether a variable of the environment is on; it is off if not set. Raises UnfitValue for other words."""
+    text = os.environ.get(variable, "")
+    if (word := text.strip().lower()) not in SWITCH:
+        raise UnfitValue(f"{variable} is {text!r}, expected 1, true, yes or on, or 0, false, no or off")
+    return SWITCH[word]
 
 
 def check_known(place: str, value: object, known: Iterable[str]) -> None:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from benchmarks.errors import setting
 from benchmarks.experiment import parameters
 from benchmarks.experiment.assembly import (
     build_data,
@@ -35,6 +34,7 @@ from fvi_core.precision import used
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS
 from fvi_core.settings import ChangedInPlace, unchanged
+from fvi_core.spelling import switched
 from fvi_core.stack import DTYPES
 from fvi_core.training import Training
 
@@ -67,13 +67,12 @@ def precision_of(run: RunConfig, device: torch.device) -> dict[str, str]:
 
 
 def as_graphs(training: T, model: Model, data: TrainingData) -> tuple[T, dict[str, bool]]:
-    """Return a training with its steps as CUDA graphs, and what its record says of that, if $FVI_GRAPHS is 1 and
+    """Return a training with its steps as CUDA graphs, and what its record says of that, if $FVI_GRAPHS is on and
     nothing hinders it; otherwise the training as it is.
 
     It is not in the configuration, since it changes no operation.
     """
-    wanted = setting(GRAPHS, 0, "1 for steps as CUDA graphs")
-    if wanted and isinstance(training, Training) and not obstacle(model, data):
+    if switched(GRAPHS) and isinstance(training, Training) and not obstacle(model, data):
         return replace(training, graph=True), {"graph": True}
     return training, {}
 

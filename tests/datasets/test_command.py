@@ -103,9 +103,13 @@ def test_a_mirror_that_is_no_folder_and_a_forbidden_network_are_named(
         ("False", False),
         (" off", False),
         ("no", False),
+        ("On", True),
     ):
         monkeypatch.setenv(fetch.OFFLINE_VARIABLE, word)
         assert fetch.offline() == forbidden
+    monkeypatch.setenv(fetch.OFFLINE_VARIABLE, "ture")
+    with pytest.raises(ValueError, match="FVI_OFFLINE is 'ture', expected 1, true, yes or on, or 0, false, no or off"):
+        fetch.locate("set/a")
 
 
 def test_corrupted_images_that_cannot_be_stored_are_an_error(

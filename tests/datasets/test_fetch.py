@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,24 +89,30 @@ def test_a_bad_file_is_reported_and_the_next_place_used(
     write: Callable,
     bad: bytes,
     fault: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     register({NAME: CONTENT})
     second = tmp_path / "second"
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, os.pathsep.join([str(places[1]), str(second)]))
     write(places[1], NAME, bad)
     write(second, NAME, CONTENT)
-    with pytest.warns(UserWarning, match=f"{NAME}: {fault}; trying the next place"):
+    for _ in range(2):
         assert fetch.locate(NAME) == second / NAME
+    said = capsys.readouterr().err
+    assert re.fullmatch(f"note: .*{NAME}: {fault}; trying the next place\n", said), "one line, once"
 
 
-def test_a_changed_file_is_noticed(places: Places, register: Callable, write: Callable) -> None:
+def test_a_changed_file_is_noticed(
+    places: Places, register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
+) -> None:
     register({NAME: CONTENT})
     path = write(places[1], NAME, CONTENT)
     assert fetch.locate(NAME) == path
     write(places[1], NAME, b"3 2 1\n")
     os.utime(path, ns=(0, 0))
-    with pytest.warns(UserWarning, match="wrong checksum"), pytest.raises(DataNotFound, match="wrong check"):
+    with pytest.raises(DataNotFound, match="wrong check"):
         fetch.locate(NAME)
+    assert "wrong checksum" in capsys.readouterr().err
 
 
 def test_nowhere_found_lists_every_place_and_what_to_do(places: Places, register: Callable) -> None:
@@ -131,14 +140,43 @@ def test_downloads_into_the_cache(
 
 
 def test_a_bad_file_in_the_cache_is_replaced(
-    places: Places, server: tuple[Path, str], register: Callable, write: Callable
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, address = server
     register({NAME: CONTENT}, (f"{address}/{NAME}",))
     write(places[0], NAME, b"half")
     write(folder, NAME, CONTENT)
-    with pytest.warns(UserWarning, match="truncated"):
-        assert fetch.locate(NAME).read_bytes() == CONTENT
+    assert fetch.locate(NAME).read_bytes() == CONTENT
+    assert "truncated" in capsys.readouterr().err
+
+
+def test_of_two_processes_one_downloads(
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pooch
+
+    folder, address = server
+    register({NAME: CONTENT}, (f"{address}/{NAME}",))
+    write(folder, NAME, CONTENT)
+    fetched, begun, usual = [], threading.Event(), pooch.HTTPDownloader.__call__
+
+    def slow(self: Any, *arguments: Any, **options: Any) -> Any:
+        fetched.append(arguments[0])
+        begun.set()
+        time.sleep(0.5)
+        return usual(self, *arguments, **options)
+
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", slow)
+    other = threading.Thread(target=fetch.locate, args=(NAME,))  # flock also keeps threads apart
+    other.start()
+    assert begun.wait(10)
+    assert fetch.locate(NAME).read_bytes() == CONTENT
+    other.join()
+    assert len(fetched) == 1
+    with monkeypatch.context() as patient, fetch._turn(places[0]):
+        patient.setattr(fetch, "PATIENCE", 0.0)
+        with fetch._turn(places[0]):
+            pass
 
 
 @pytest.mark.parametrize("served", [b"9 9 9\n", b"1 2", b"", b"<html>"])

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import datasets
-from benchmarks.errors import UsageError
 from benchmarks.experiment.assembly import ChangedData, build_data, build_model, load_split
 from benchmarks.experiment.execute import execute
 from benchmarks.experiment.prediction import Predicted, measured, predict, predictions_of
@@ -26,6 +25,7 @@ from fvi_core.fitting import FitFailed
 from fvi_core.networks import Network
 from fvi_core.random import Streams
 from fvi_core.registry import TRAININGS, UnknownPart
+from fvi_core.spelling import UnfitValue
 from fvi_core.telling import listening, tell
 from fvi_core.training import Trainer
 from tests.configs import make_config
@@ -264,8 +264,8 @@ def test_graphs_are_an_option_of_a_sweep_and_in_no_configuration(monkeypatch):
     assert found(run) and not found(hmc)
     monkeypatch.setattr(graphs, "DEVICES", ("cuda",))
     assert not found(run)
-    monkeypatch.setenv("FVI_GRAPHS", "yes")
-    with pytest.raises(UsageError, match="FVI_GRAPHS is 'yes', expected 1 for steps as CUDA graphs"):
+    monkeypatch.setenv("FVI_GRAPHS", "2")
+    with pytest.raises(UnfitValue, match="FVI_GRAPHS is '2', expected 1, true, yes or on, or 0, false, no or off"):
         found(run)
 
 
