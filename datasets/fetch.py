@@ -21,7 +21,6 @@ from fvi_core.spelling import nearest, switched
 from fvi_core.telling import plural
 
 from .checks import BadData, DataNotFound, UnknownDataset
-from .notices import say
 
 Folder = str | os.PathLike | None  # of the file cache; None: $FVI_DATA_CACHE
 CACHE_VARIABLE = "FVI_DATA_CACHE"
@@ -136,7 +135,7 @@ def locate(name: str, root: Folder = None, download: bool = True) -> Path:
             continue
         tried.append(f"{folder / name}: {fault}")
         if fault != ABSENT:
-            say(f"note: {folder / name}: {fault}; trying the next place")
+            warnings.warn(f"{folder / name}: {fault}; trying the next place", stacklevel=2)
     if offline():
         tried.append(f"the network: not used, since {OFFLINE_VARIABLE} is set; unset it to download")
     elif download:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 import threading
@@ -89,30 +88,24 @@ def test_a_bad_file_is_reported_and_the_next_place_used(
     write: Callable,
     bad: bytes,
     fault: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     register({NAME: CONTENT})
     second = tmp_path / "second"
     monkeypatch.setenv(fetch.MIRROR_VARIABLE, os.pathsep.join([str(places[1]), str(second)]))
     write(places[1], NAME, bad)
     write(second, NAME, CONTENT)
-    for _ in range(2):
+    with pytest.warns(UserWarning, match=f"{NAME}: {fault}; trying the next place"):
         assert fetch.locate(NAME) == second / NAME
-    said = capsys.readouterr().err
-    assert re.fullmatch(f"note: .*{NAME}: {fault}; trying the next place\n", said), "one line, once"
 
 
-def test_a_changed_file_is_noticed(
-    places: Places, register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_file_is_noticed(places: Places, register: Callable, write: Callable) -> None:
     register({NAME: CONTENT})
     path = write(places[1], NAME, CONTENT)
     assert fetch.locate(NAME) == path
     write(places[1], NAME, b"3 2 1\n")
     os.utime(path, ns=(0, 0))
-    with pytest.raises(DataNotFound, match="wrong check"):
+    with pytest.warns(UserWarning, match="wrong checksum"), pytest.raises(DataNotFound, match="wrong check"):
         fetch.locate(NAME)
-    assert "wrong checksum" in capsys.readouterr().err
 
 
 def test_nowhere_found_lists_every_place_and_what_to_do(places: Places, register: Callable) -> None:
@@ -140,14 +133,14 @@ def test_downloads_into_the_cache(
 
 
 def test_a_bad_file_in_the_cache_is_replaced(
-    places: Places, server: tuple[Path, str], register: Callable, write: Callable, capsys: pytest.CaptureFixture[str]
+    places: Places, server: tuple[Path, str], register: Callable, write: Callable
 ) -> None:
     folder, address = server
     register({NAME: CONTENT}, (f"{address}/{NAME}",))
     write(places[0], NAME, b"half")
     write(folder, NAME, CONTENT)
-    assert fetch.locate(NAME).read_bytes() == CONTENT
-    assert "truncated" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="truncated"):
+        assert fetch.locate(NAME).read_bytes() == CONTENT
 
 
 def test_of_two_processes_one_downloads(

@@ -170,14 +170,11 @@ def test_uniform_inputs_fill_the_box(small: tuple) -> None:
         (lambda content: content.replace(b"7.250", b"nan  "), "wrong checksum"),
     ],
 )
-def test_damaged_files_never_reach_the_loader(
-    small: tuple, damage: Callable, fault: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_files_never_reach_the_loader(small: tuple, damage: Callable, fault: str) -> None:
     path = small[0] / "uci/small/data.txt"
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(datasets.DataNotFound, match=fault):
+    with pytest.warns(UserWarning, match=fault), pytest.raises(datasets.DataNotFound, match=fault):
         uci.load("small", 0, "pequignot2020")
-    assert fault in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
