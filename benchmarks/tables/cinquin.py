@@ -198,10 +198,9 @@ TABLES = (
         SELECTION,
         "Validation score of every candidate of table cinquin2024-1",
         tuple(
-            row
+            replace(row, metrics=OF_PROCESSES if method in PROCESSES else ())
             for method in METHODS.values()
-            for own in (OF_PROCESSES if method in PROCESSES else (),)
-            for row in Row(method, None, method, metrics=own).varied(*labels(method))
+            for row in Row(method, None, method).varied(*labels(method))
         ),
         tuple(Column(Cell(d, "part=validation", METRIC), d, compared=False) for d in SMALL + LARGE),
         selection_recipe,
