@@ -67,6 +67,10 @@ PageOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
 FileOption = Annotated[Path, typer.Option("--file", help="the page to write")]
+PageOfDocsOption = Annotated[
+    Optional[Path],
+    typer.Option("--file", help="the page to write (default: in docs; of other records, in reports/output)"),
+]
 OUT, DOCS, README = ROOT / "reports" / "output", ROOT / "docs", ROOT / "README.md"
 
 
@@ -263,13 +267,14 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     @app.command()
     def causes(
         results: ResultsOption = RESULTS,
-        file: FileOption = DOCS / "causes.md",
+        file: PageOfDocsOption = None,
     ) -> None:
         """Write docs/causes.md: every cell that differs at protocol paper, its cause, and what was tried."""
         from reports.tried import page
 
         records = _records(results)
-        print(_written(file, page(suite, records)))
+        folder = DOCS if results.resolve() == RESULTS else OUT
+        print(_written(file or folder / "causes.md", page(suite, records)))
         _end(records.problems)
 
     @app.command()
@@ -277,8 +282,10 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         paper: Annotated[str, typer.Option("--paper", help="print every claim of this paper, not the main ones")] = "",
         results: ResultsOption = RESULTS,
         out: OutOption = OUT,
-        file: FileOption = DOCS / "findings.md",
-        readme: Annotated[Path, typer.Option("--readme", help="the file whose table is renewed")] = README,
+        file: PageOfDocsOption = None,
+        readme: Annotated[
+            Optional[Path], typer.Option("--readme", help="the file whose table is renewed (default: as for --file)")
+        ] = None,
     ) -> None:
         """Print which claims of the papers survive, by their own numbers and by the records; write docs/findings.md."""
         from reports.findings import claims, page, words
@@ -290,7 +297,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         verdicts = page.of_book(Book(suite, records))
         print(page.text(verdicts, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
         comparisons = _written(out / "findings.csv", words.as_csv(words.flat(verdicts)))
-        listed = _written(file, page.page(verdicts))
+        own = results.resolve() == RESULTS
+        listed = _written(file or (DOCS if own else out) / "findings.md", page.page(verdicts))
+        readme = readme or (README if own else out / README.name)
         if readme.is_file():
             files.write(readme, page.readme(readme.read_text(encoding="utf-8"), verdicts))  # only a part of it is ours
         print(f"Every claim: {listed}; every comparison: {comparisons}")
@@ -315,7 +324,7 @@ def _naming(command: Any) -> Callable[..., None]:
         try:
             command(**options)
         except OSError as error:
-            place = options[option]
+            place = options[option] or DOCS
             path = Path(error.filename or place)
             if place not in (path, *path.parents) and path not in place.parents:
                 raise

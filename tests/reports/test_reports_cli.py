@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.suite import Suite
 from reports.cli import build
+from reports.findings import page
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table, on_own_files
 
 TABLE = fake_table(
@@ -160,3 +161,17 @@ def test_a_folder_that_cannot_be_written_is_named(run, tmp_path: Path) -> None:
     status, output, errors = run("table", "pequignot2020-5")
     assert (status, output) == (1, "")
     assert str(tmp_path / "out") in errors and "--out" in errors
+
+
+def test_pages_of_other_records_leave_the_docs_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    (tmp_path / "records").mkdir()
+    for name in ("DOCS", "OUT"):
+        monkeypatch.setattr(f"reports.cli.{name}", tmp_path / name)
+    monkeypatch.setattr("reports.cli.README", front := tmp_path / "README.md")
+    front.write_text(f"{page.START}ours\n{page.END}")
+    for command in (["findings", "--out", str(tmp_path / "OUT")], ["causes"]):
+        assert not call(build(Suite()), *command, "--results", str(tmp_path / "records"))[0]
+        assert (tmp_path / "OUT" / f"{command[0]}.md").is_file()
+    assert "ours" in front.read_text() and not (tmp_path / "DOCS").exists()
