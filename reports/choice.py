@@ -36,6 +36,11 @@ class Choice:
     page: tuple[float, float] = PAGE
     rules: bool = True
 
+    @property
+    def whole(self) -> bool:
+        """Return whether no row, column or metric is left out."""
+        return not (self.rows or self.columns or self.metrics)
+
     def of(self, result: TableResult) -> TableResult:
         """Return the chosen rows and columns. Raises UnknownName, and UsageError where no column is left."""
         rows = _places("row", self.rows, result.table.rows, lambda row: (row.label, row.method or ""))

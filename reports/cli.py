@@ -99,7 +99,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         state: StateOption = STATE,
         out: OutOption = OUT,
     ) -> None:
-        """Print one table; write it as Markdown and LaTeX, and draw its figures.
+        """Print one table; write it as Markdown and LaTeX, and draw the figures of a whole table.
 
         Options select and arrange: reports table uci --row MFVI --row NN-HyVI --metric rmse --across
         """
@@ -344,7 +344,7 @@ def _print_table(
     print(rendered.text)
     files = [f"{form}: {_shown(path)}" for form, path in rendered.files.items()]
     print("In full, with all notes:" if choice.notes else "Files, without notes:", *files, sep="\n  ")
-    figures = [figure for figure in FIGURES.values() if figure.table == result.table.name]
+    figures = [figure for figure in FIGURES.values() if choice.whole and figure.table == result.table.name]
     problems = _draw(suite, figures, result.protocol, seeds, records, out)
     _end([*rendered.problems, *problems], printed=rendered.problems)
 

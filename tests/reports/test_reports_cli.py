@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.suite import Suite
 from reports.cli import build
+from reports.figures import FIGURES
 from reports.findings import page
 from tests.reports.fakes import Cell, Column, FakeSuite, Row, fake_table, on_own_files
 
@@ -89,6 +91,14 @@ def test_tables_writes_every_table(run, tmp_path: Path) -> None:
     status, output, _ = run("tables")
     written = tmp_path / "out" / "pequignot2020-5-paper.md"
     assert (status, output) == (0, f"pequignot2020-5: 1 of 1 cells, protocol paper; {written}\n")
+
+
+def test_the_figures_of_a_table_are_drawn_where_all_of_it_is_printed(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = replace(FIGURES["cinquin2024-figure-15"], name="mine", table="pequignot2020-5")
+    monkeypatch.setattr("reports.figures.FIGURES", {"mine": figure})
+    assert "Figure mine: " in run("table", "pequignot2020-5", "--digits", "1")[1]
+    for chosen in (("--row", "MC Dropout"), ("--column", "boston"), ("--metric", "rmse")):
+        assert "Figure" not in run("table", "pequignot2020-5", *chosen)[1]
 
 
 def test_figures_says_what_it_skips(run) -> None:
