@@ -249,6 +249,14 @@ def test_training_of_2023_is_that_of_fsvi_in_the_code_of_2023_for_as_many_epochs
     )
 
 
+@pytest.mark.parametrize("label", ["MAP", "MC Dropout", "Deep Ensemble"])
+def test_rows_of_other_lengths_differ_from_table_1_in_nothing_else(label: str) -> None:
+    own = parts("rudner2022-1", label, "fashion_mnist", "paper")
+    for epochs in (10, 20):
+        found = parts("rudner2022-1-epochs", f"{label}, {epochs} epochs", "fashion_mnist", "paper")
+        assert found == merge(own, {"training": {"epochs": epochs}}) and own["training"]["epochs"] == 30
+
+
 def test_settings_of_cifar10() -> None:
     """Code of 2023, configs/fsvi-resnet18-cifar10.json; MFVI's log-variances: code of 2022, models/networks.py."""
     for row in tables.get("rudner2022-2").rows:
