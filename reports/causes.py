@@ -6,7 +6,8 @@ told a number half of the way back to ours: some columns of published numbers ar
 apart, not to tell a difference from none. It must go half of the way from our number to the published one, or more: a
 number that a test just tells from the published one agrees after any small change, or with a larger error. With the
 cause fewer of the row's cells in the table must differ: a setting that repairs one cell and spoils another explains
-nothing. Causes that are only supposed are in the tables' notes, and count nowhere.
+nothing. Cells whose test with the cause could not tell count as not tested: with two runs a number may move away from
+the published one and no longer differ. Causes that are only supposed are in the tables' notes, and count nowhere.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ HALF = 0.5  # least part of the way from our number to the published one that a 
 @dataclass(frozen=True)
 class Tally:
     """Cells that a row of a paper's table and the row of a cause both have: how many differ from their published
-    numbers with the cause, before, and all. untested: cells of the paper's row alone."""
+    numbers with the cause, before, and all. untested: cells of the paper's row that have no test with the cause, or one
+    that could not tell."""
 
     differing: int = 0
     before: int = 0
@@ -88,13 +90,14 @@ def shown(
         other: dict[tuple[str, ...], CellResult] = {
             cell.published.key: cell
             for cell in flat
-            if cell.row.label == cause.row and cell.published and cell.published.key in own and cell.outcome
+            if cell.row.label == cause.row and cell.published and (mine := own.get(cell.published.key))
+            if _tells(cell, mine)
         }
         before = _differing({key: own[key] for key in other})
         tally = Tally(len(_differing(other)), len(before), len(other), len(own) - len(other))
         if tally.differing < tally.before:
             for key in before:
-                if _agrees(other[key], own[key].mean):
+                if agrees(other[key], own[key].mean):
                     causes.setdefault(key, replace(cause, tally=tally))
     return causes
 
@@ -103,12 +106,25 @@ def _differing(cells: Mapping[tuple[str, ...], CellResult]) -> list[tuple[str, .
     return [key for key, cell in cells.items() if cell.status == "differs"]
 
 
-def _agrees(cell: CellResult, ours: float) -> bool:
+def agrees(cell: CellResult, ours: float) -> bool:
     """Whether a cell reproduces its published number, among those of its column or within half of the difference of our
     mean from it, and is at least half of that difference nearer to it."""
     if cell.published is None or not (cell.mean - ours) / (cell.published.mean - ours) >= HALF:
         return False
+    return Verdict.REPRODUCED in (cell.outcome, _by_difference(cell, ours))
+
+
+def _tells(cell: CellResult, before: CellResult) -> bool:
+    """Whether the test of a cell with a cause finds a difference from the published number or could have found one."""
+    if cell.outcome is None or cell.outcome is Verdict.UNDECIDED:
+        return False
+    if cell.outcome is not Verdict.UNINFORMATIVE:
+        return True
+    return before.status == "differs" and _by_difference(cell, before.mean) is Verdict.REPRODUCED
+
+
+def _by_difference(cell: CellResult, ours: float) -> Verdict | None:
+    """Return the verdict on an uninformative cell by the scale of our difference; None for other cells."""
     if cell.outcome is not Verdict.UNINFORMATIVE or cell.comparison is None:
-        return cell.outcome is Verdict.REPRODUCED
-    gap = abs(ours - cell.comparison.published.mean)
-    return replace(cell.comparison, range_of_column=gap).outcome is Verdict.REPRODUCED
+        return None
+    return replace(cell.comparison, range_of_column=abs(ours - cell.comparison.published.mean)).outcome

@@ -18,7 +18,7 @@ from benchmarks.records.lists import check_names, lines_of
 from benchmarks.records.published import Published
 from benchmarks.suite import Suite
 from reports.aggregate import CellResult
-from reports.causes import Cause
+from reports.causes import Cause, agrees
 from reports.marks import anchor, escaped, grid
 from reports.page.book import TESTED, Book, Sheet
 from reports.records import Records
@@ -39,12 +39,13 @@ that differs at protocol `paper` ([verdicts.md](verdicts.md)).
 
 A cause is *shown* where a row of another table reproduces the published number and differs from the table's row only
 as the cause says, goes at least half of the way from our number to the published one, and where fewer cells of the
-row differ with it than without; both counts stand beside it, how many cells of the row were not tested with it, and how
-many of all tested readings of the number reproduce it.
+row differ with it than without; both counts stand beside it, how many cells of the row were not tested with it, or by a
+test that could not tell, and how many of all tested readings of the number agree with it by this rule.
 Where the test is *uninformative*, since the published numbers of the column are too close together, the row has to
 agree with the number, and its test could exclude a number half of the way back to ours. That a cause is shown does not
 prove that the authors had this setting: where no source names it, it was one of several that were tried with the
-published numbers in view, and the more are tried, the more agree by chance. *Other readings* are rows of
+published numbers in view, and the more are tried, the more agree by chance. Cells of one row may have different causes,
+of which the authors can have had one at most where they exclude each other. *Other readings* are rows of
 further tables beside the same number: here the {FEW} that reproduce it or are nearest to it; the pages of the site
 (`make page`) draw all. Experiments below a table have their source and effect; some have no committed record, and
 say so.
@@ -237,8 +238,9 @@ def listed(cells: list[Difference], known: Differences) -> list[str]:
 
 def cause(cell: Difference) -> str:
     """Return the shown cause of a cell, the row that shows it, and how many readings agree; a dash without a cause."""
-    found, tested = cell.cause, [each.cell.status for each in cell.readings if each.cell.status in TESTED]
-    agree = f"number reproduced by {tested.count('reproduced')} of {len(tested)} tested readings"
+    found, tested = cell.cause, [each.cell for each in cell.readings if each.cell.status in TESTED]
+    count = sum(each.status == "reproduced" or agrees(each, cell.cell.mean) for each in tested)
+    agree = f"{count} of {len(tested)} tested readings agree with the number"
     return f"{found.cause} ({found.row}, table {found.shown_by}; {found.tally}; {agree})" if found else "-"
 
 

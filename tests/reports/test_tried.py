@@ -142,14 +142,21 @@ def test_the_page_names_the_nearest_readings_and_counts_the_others(
     assert chosen == [far, near], "what reproduces the number comes first, however far"
 
 
-def test_a_cause_says_how_many_readings_reproduce_the_number(records: Records) -> None:
+def test_a_cause_says_how_many_readings_agree_with_the_number(records: Records) -> None:
+    """One that no other number of its column is told from counts by the rule of causes: 3.41 is published, 5.1 ours."""
     (cell,) = Differences(book(records, MINE, READING), ()).of("pequignot2020-5")
-    statuses = ("reproduced", "differs", "uninformative", "undecided")
-    several: Any = tuple(SimpleNamespace(cell=SimpleNamespace(status=status)) for status in statuses)
+    statuses = ("reproduced", "differs", "undecided")
+    near = [
+        dataclasses.replace(cell.cell, values=dict(enumerate((3.41 - d, 3.41, 3.41 + d))), range_of_column=0.02)
+        for d in (0.01, 2.0)
+    ]
+    assert [each.status for each in near] == ["uninformative"] * 2
+    counted = [*(SimpleNamespace(status=status, published=None) for status in statuses), *near]
+    several: Any = tuple(SimpleNamespace(cell=each) for each in counted)
     wide = Cause("pequignot2020", ("5",), "MC Dropout", "a-table", "a row", (), "a wide network", Tally(0, 1, 1))
     words = cause(dataclasses.replace(cell, cause=wide, readings=several))
     assert words.startswith("a wide network (a row, table a-table; 0 of 1 cells of the row differ with it, 1 without; ")
-    assert words.endswith("; number reproduced by 1 of 3 tested readings)") and cause(cell) == "-"
+    assert words.endswith("; 2 of 4 tested readings agree with the number)") and cause(cell) == "-"
 
 
 def test_the_same_runs_under_another_name_are_no_reading(records: Records) -> None:
