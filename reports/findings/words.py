@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.spec import UNREDUCED
@@ -67,8 +67,6 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
     once = sum(each.printed[AGAINST] == 1 for each in against)
     beyond = sum(max(each.needed) == math.inf for each in ours[Verdict.OPEN])
-    hedged = sum(bool(each.claim.hedge) for each in against)
-    one = "s" * (hedged == 1)
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
@@ -77,9 +75,10 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
         f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}."
         f"{_unlike(confirmed)}",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one; {hedged} say{one} generally or the like, and allow{one} exceptions. Our runs "
+        f"of them in a single one{_hedged(against)}{_repeated(against, _printed)}. Our runs "
         f"reverse {len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of "
-        f"them among those {len(against)}{_examples(turned)}.{_unlike(turned)}",
+        f"them among those {len(against)}{_examples(turned)}{_hedged(turned)}{_repeated(turned, _tested)}."
+        f"{_unlike(turned)}",
         f"What nobody can tell yet: our runs do not decide {len(ours[Verdict.OPEN])} claims; in {beyond} of them some "
         f"comparison would need more than {MOST:,} runs at its scatter. {len(ours[Verdict.UNTESTED])} have no test "
         f"yet, {figures} of them because they rest on no measured number; {reduced} of our verdicts are of reduced "
@@ -244,6 +243,33 @@ def _ways(outcomes: Counter[int]) -> str:
     """Return how many comparisons go the claimed way, and how many the other."""
     other = f", {outcomes[AGAINST]} the other way" if outcomes[AGAINST] else ""
     return f"{outcomes[FOR]} of {outcomes.total()} as claimed{other}"
+
+
+def _hedged(findings: Sequence[Finding]) -> str:
+    """Count the claims that allow exceptions; empty without any."""
+    count = sum(bool(each.claim.hedge) for each in findings)
+    one = "s" * (count == 1)
+    return f"; {count} say{one} generally or the like, and allow{one} exceptions" if count else ""
+
+
+def _repeated(findings: Sequence[Finding], comparisons: Callable[[Finding], tuple]) -> str:
+    """Count the claims whose comparisons are all those of another claim before them; empty without any."""
+    count = len(findings) - len({comparisons(each) for each in findings})
+    return f"; {count} rest{'s' * (count == 1)} on the same comparisons as another" if count else ""
+
+
+def _printed(finding: Finding) -> tuple:
+    """Return the printed comparisons of a claim, with their effects."""
+    return tuple((*_where(each), each.comparison.published()) for each in finding.tested)
+
+
+def _tested(finding: Finding) -> tuple:
+    """Return the comparisons of a claim that our runs test, with their effects."""
+    return tuple((*_where(each), each.result) for each in finding.counted)
+
+
+def _where(tested: Tested) -> tuple[str, str, str]:
+    return tested.comparison.table, tested.comparison.words, tested.comparison.column
 
 
 def _unlike(findings: Sequence[Finding]) -> str:
