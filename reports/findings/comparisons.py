@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import scipy  # scipy.special, slow to load, is loaded at its first use
+
 from benchmarks.errors import unknown
 from reports.aggregate import CellResult, TableResult
 from reports.findings.claims import MINUS, Rule, expanded, margins, matches
@@ -65,6 +67,25 @@ class Comparison:
         hidden, error = (0.0, found[1] or 0.0) if self.ranked else self._rounded()
         bound = hidden + ERRORS * (0.0 if found[1] is None else error) + 1e-9
         return FOR if found[0] > bound else AGAINST if found[0] < -bound else OPEN
+
+    def printed_against(self) -> float | None:
+        """One-sided p-value of the printed effect for the other way, rounding taken off, with the degrees of freedom of
+        Welch and Satterthwaite; None where an error is not printed."""
+        found = self.published()
+        if found is None or found[1] is None:
+            return None
+        if self.ranked and self.ranked[1]:
+            return self.ranked[1].p / 2 if found[0] < 0 else 1 - self.ranked[1].p / 2
+        hidden, error = self._rounded()
+        effect = -found[0] - hidden
+        if not error:
+            return 0.0 if effect > 0 else 1.0
+        numbers = [(abs(weight), cell.published) for weight, cell in self.terms if cell.published]
+        errors = (weight * ((number.stderr or 0.0) + number.half_unit_of_error) for weight, number in numbers)
+        shares = [(each / error) ** 2 for each in errors]
+        runs = [number.n_runs or 0 for _, number in numbers]  # an unknown number counts as exact
+        rest = math.fsum(share**2 / (n - 1) for share, n in zip(shares, runs, strict=True) if n > 1)
+        return float(scipy.special.stdtr(1 / rest, -effect / error) if rest else scipy.special.ndtr(-effect / error))
 
     def _rounded(self) -> tuple[float, float]:
         """Largest part of the printed effect that may be of rounding, and the largest combined standard error that

@@ -109,6 +109,15 @@ class Finding:
         return _verdict(self.printed)
 
     @cached_property
+    def surely_against(self) -> bool | None:
+        """Whether the printed numbers contradict the claim at the level divided by the number of its comparisons too;
+        None where they do so by signs alone, without errors."""
+        each = [(one.comparison.printed_against(), one.comparison.printed_outcome()) for one in self.tested]
+        if any(p is not None and p * self.printed.total() <= ALPHA / 2 for p, _ in each):
+            return True
+        return None if any(p is None and outcome == AGAINST for p, outcome in each) else False
+
+    @cached_property
     def counted(self) -> list[Tested]:
         """Comparisons that our runs test."""
         return [each for each in self.tested if each.paired]

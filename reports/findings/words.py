@@ -75,7 +75,7 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
         f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}."
         f"{_unlike(confirmed)}",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one{_hedged(against)}{_repeated(against, _printed)}. Our runs "
+        f"of them in a single one{_corrected(against)}{_hedged(against)}{_repeated(against, _printed)}. Our runs "
         f"reverse {len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of "
         f"them among those {len(against)}{_examples(turned)}{_hedged(turned)}{_repeated(turned, _tested)}."
         f"{_unlike(turned)}",
@@ -109,6 +109,8 @@ def by_paper(finding: Finding) -> str:
     if not finding.printed.total():
         return finding.claim.untested or "no numbers printed"
     how = "by sign, as errors are not printed" if finding.by_sign else "by two standard errors"
+    if finding.printed[AGAINST] and finding.surely_against is False:
+        how += "; none the other way after Bonferroni's correction"
     return f"{finding.by_paper}: {_ways(finding.printed)} ({how})"
 
 
@@ -243,6 +245,13 @@ def _ways(outcomes: Counter[int]) -> str:
     """Return how many comparisons go the claimed way, and how many the other."""
     other = f", {outcomes[AGAINST]} the other way" if outcomes[AGAINST] else ""
     return f"{outcomes[FOR]} of {outcomes.total()} as claimed{other}"
+
+
+def _corrected(findings: Sequence[Finding]) -> str:
+    """Count the claims that the printed numbers contradict at a level divided by the number of comparisons too."""
+    sure, signs = (sum(each.surely_against is wanted for each in findings) for wanted in (True, None))
+    words = f"; {sure} also after Bonferroni's correction for the number of comparisons" if findings else ""
+    return words + (f", {signs} by signs alone, as errors are not printed" if signs else "")
 
 
 def _hedged(findings: Sequence[Finding]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from benchmarks.records import published
 from reports.findings import words
@@ -42,6 +43,27 @@ def test_a_printed_difference_that_rounding_may_hide_decides_nothing(
     printed(monkeypatch, half, MFVI=ours, Ensemble=theirs)
     (found,) = judged(tmp_path, claim("MFVI", "Ensemble"))
     assert found.printed == Counter([outcome])
+
+
+@pytest.mark.parametrize("error", [0.4, 0.2, None])
+def test_a_paper_contradicts_itself_by_chance_where_it_compares_much(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: float | None
+) -> None:
+    """One of two comparisons goes the other way by more than two standard errors; SciPy tells at which level."""
+    printed(monkeypatch, 0.0, MFVI=(2.0, 0.3), Ensemble=(0.9, error), **{"MC Dropout": (9.0, error)})
+    (found,) = judged(tmp_path, claim("MFVI", "Ensemble;MC Dropout"))
+    assert found.printed == Counter([AGAINST, FOR])
+    _, against, _ = words.summary([found])
+    if error is None:
+        assert (
+            found.surely_against is None and "; 0 also after Bonferroni" in against and ", 1 by signs alone" in against
+        )
+        return
+    p = stats.ttest_ind_from_stats(2.0, 0.3 * 10**0.5, 10, 0.9, error * 10**0.5, 10, equal_var=False).pvalue / 2
+    assert next(each.comparison.printed_against() for each in found.tested) == pytest.approx(p, rel=1e-9)
+    assert found.surely_against == (error == 0.2) == (2 * p <= 0.025)
+    assert f"; {int(error == 0.2)} also after Bonferroni's correction for the number of comparisons" in against
+    assert ("none the other way after" in words.by_paper(found)) == (error == 0.4)
 
 
 def test_a_verdict_says_how_many_of_its_cells_are_unlike_the_papers(
