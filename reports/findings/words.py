@@ -66,7 +66,7 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     confirmed = [*ours[Verdict.HOLDS], *ours[Verdict.SO_FAR]]
     turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
     once = sum(each.printed[AGAINST] == 1 for each in against)
-    beyond = sum(max(each.needed) == math.inf for each in ours[Verdict.OPEN])
+    beyond = sum(any(map(_endless, each.counted, each.needed)) for each in ours[Verdict.OPEN])
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
@@ -133,11 +133,13 @@ def details(finding: Finding) -> str:
     weakest = finding.weakest
     if weakest is None or weakest.paired is None:
         return ""
+    ranked = weakest.comparison.ranked is not None
     words = f"{weakest.comparison.words}, {weakest.comparison.column}: {effect(weakest)}, n={weakest.paired.n}"
-    words = f"Least support: {words}. Claim: p={finding.p:.2g}."
+    words = f"Least support: {words}{' data sets' * ranked}. Claim: p={finding.p:.2g}."
     if finding.by_records == Verdict.OPEN:
         most, decided = max(finding.needed), sum(count <= USUAL for count in finding.needed)
-        words += f" By this scatter {USUAL} runs would decide {decided} of {len(finding.needed)} comparisons, "
+        words += f" By this scatter {USUAL} {'data sets' if ranked else 'runs'} would decide {decided} of "
+        words += f"{len(finding.needed)} comparisons, "
         words += f"about {most:,.0f} all." if most < math.inf else f"more than {MOST:,} all."
     return words
 
@@ -245,6 +247,11 @@ def _ways(outcomes: Counter[int]) -> str:
     """Return how many comparisons go the claimed way, and how many the other."""
     other = f", {outcomes[AGAINST]} the other way" if outcomes[AGAINST] else ""
     return f"{outcomes[FOR]} of {outcomes.total()} as claimed{other}"
+
+
+def _endless(tested: Tested, needed: float) -> bool:
+    """Whether no number of runs decides a comparison; one of ranks needs more data sets, not runs."""
+    return needed == math.inf and tested.comparison.ranked is None
 
 
 def _corrected(findings: Sequence[Finding]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pytest
 from scipy import stats
 
 from reports.aggregate import TableResult, aggregate
-from reports.findings.claims import Rule
+from reports.findings import verdicts
+from reports.findings.claims import Claim, Rule
 from reports.findings.comparisons import of
-from reports.findings.words import best, result_line
+from reports.findings.words import best, details, result_line, summary
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, Row, fake_table
 
@@ -105,6 +107,16 @@ def test_ranks_are_compared_over_data_sets(write: Writer) -> None:
     assert tested.gap == pytest.approx((1 + 1 - 1) / 3) and tested.p == pytest.approx(
         stats.ttest_1samp([1, 1, -1], 0).pvalue
     )
+    ranks = Claim("x", "p", "1", "Words.", "absolute")
+    found = verdicts.Finding(
+        ranks, "paper", (verdicts.Tested(dataclasses.replace(each, ranked=(tested, None)), tested),), family=1
+    )
+    assert re.search(r"n=3 data sets\. .* 10 data sets would decide 0 of 1 comparisons, about \d+ all", details(found))
+    equal = dataclasses.replace(tested, gap=0.0)
+    for ranked, count in (((equal, None), 0), (None, 1)):
+        same = verdicts.Tested(dataclasses.replace(each, ranked=ranked), equal)
+        _, _, open_claims = summary([dataclasses.replace(found, tested=(same,))])
+        assert f"; in {count} of them some comparison would need more than 1,000 runs" in open_claims
 
 
 def test_infinite_values_and_runs_without_a_partner_are_not_tested(wide: TableResult) -> None:
