@@ -141,6 +141,8 @@ def test_claims_compare_every_row_that_their_words_name() -> None:
     }
     assert {("Sparse GP", "GFSVI"), ("Sparse GP", "FVI")} == compared["cinquin2024-16"]
     assert compared["pequignot2020-22"] == compared["pequignot2020-14"] >= {("FuNN-HyVI", "HMC")}
+    fewer = ("FVI, 10 points minus FVI, 100 points", "GFSVI, 10 points minus GFSVI, 100 points")
+    assert compared["cinquin2024-39"] == {fewer}, "as main text and figure 8 say"
     assert {("GFSVI (RBF)", "FVI (RBF)"), ("GFSVI (Matern 1/2)", "FVI (Matern 1/2)")} <= compared["cinquin2024-32"]
 
 
