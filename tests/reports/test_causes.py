@@ -205,6 +205,17 @@ def test_where_a_cause_says_that_the_table_agrees_and_its_row_does_not_it_is_so(
     assert len(claims) == 2
 
 
+def test_no_fewer_cells_differ_with_thirty_seeds_where_chance_among_ten_is_a_cause() -> None:
+    cells = partial(_cells, Suite(), Records(ROOT / "results"))
+    named = {cause.shown_by for cause in load() if "no fewer differ with thirty" in cause.cause}
+    assert named == {"rotated-mnist-seeds", "rotated-mnist-nearest-seeds"}
+    for table, counts in (("rotated-mnist", (55, 58)), ("rotated-mnist-nearest", (43, 44))):
+        thirty = cells(f"{table}-seeds")
+        rows = {cell.row.label.partition(",")[0] for cell in thirty}
+        ten = [cell for cell in cells(table) if cell.row.label in rows]
+        assert tuple(sum(cell.status == "differs" for cell in each) for each in (ten, thirty)) == counts
+
+
 def test_what_the_cause_by_the_weight_says_that_it_spoils_is_so() -> None:
     cells = partial(_cells, Suite(), Records(ROOT / "results"))
     found = [cause for cause in load() if "that of NotMNIST agrees without it and differs with it" in cause.cause]
