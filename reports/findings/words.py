@@ -65,13 +65,15 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     ours = _by(findings)
     confirmed = [*ours[Verdict.HOLDS], *ours[Verdict.SO_FAR]]
     turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
+    whole, partly = len(ours[Verdict.HOLDS]), len(ours[Verdict.SO_FAR])
+    so_far = f", and {partly} more as far as they are tested" if partly else ""
     once = sum(each.printed[AGAINST] == 1 for each in against)
     beyond = sum(any(map(_endless, each.counted, each.needed)) for each in ours[Verdict.OPEN])
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
     return (
         f"What survives: {len(holds)} of the {len(printed)} claims that the papers' own numbers can test hold in every "
-        f"comparison that they name. Of all {len(findings)} claims our runs confirm {len(confirmed)}, "
+        f"comparison that they name. Of all {len(findings)} claims our runs confirm {whole}{so_far}, "
         f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}."
         f"{_unlike(confirmed)}",
         f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "

@@ -112,6 +112,15 @@ def test_reversed_claims_that_allow_exceptions_or_repeat_another_are_counted(
     assert "rest" not in against and "generally" not in against
 
 
+def test_claims_that_are_tested_in_part_are_not_among_the_confirmed(runs: Callable[..., Path]) -> None:
+    results = runs(MFVI=A, Ensemble=B)
+    whole, part = claim("MFVI", "Ensemble", name="whole"), claim("MFVI", "Ensemble;NN-HyVI", name="part")
+    survives, _, _ = words.summary(judged(results, whole, part))
+    assert "Of all 2 claims our runs confirm 1, and 1 more as far as they are tested, 0 of them" in survives
+    survives, _, _ = words.summary(judged(results, whole))
+    assert "Of all 1 claims our runs confirm 1, 0 of them" in survives
+
+
 def test_claims_that_more_runs_would_not_decide_are_counted(runs: Callable[..., Path]) -> None:
     """Rows with the same mean are told apart by no number of runs: that runs are too few would promise too much."""
     results = runs(MFVI=A, Ensemble=A[::-1], MC_Dropout=[1.3, 1.4, 1.4, 1.3])
