@@ -6,7 +6,18 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from reports.findings.verdicts import MEANINGS, Finding, every
-from reports.findings.words import COUNTS, RULE, by_paper, by_records, caveats, counts, details, flat, summary
+from reports.findings.words import (
+    COUNTS,
+    RULE,
+    by_paper,
+    by_records,
+    caveats,
+    counts,
+    details,
+    flat,
+    reservations,
+    summary,
+)
 from reports.marks import anchor, escaped, grid
 from reports.page.book import Book
 from reports.tex import escape, flowing
@@ -28,7 +39,8 @@ def page(findings: Found) -> str:
         "# Findings: the papers' claims, by their own numbers and by our records\n\n"
         f"    {RENEW}\n\nwrites this page from the records and from `reports/claims/`.\n"
     )
-    parts = [introduction, *(f"{sentence}\n" for sentence in summary(flat(findings))), f"{RULE}\n"]
+    sentences = (*summary(flat(findings)), reservations(flat(findings)), RULE)
+    parts = [introduction, *(f"{sentence}\n" for sentence in sentences)]
     parts.append("\n".join(f"- *{verdict}*: {words}" for verdict, words in MEANINGS.items()) + "\n")
     linked = [
         (f"[{row[0]}](#{anchor(row[0])})" if row[0] in findings else row[0], *row[1:]) for row in counts(findings)
@@ -73,7 +85,8 @@ def text(findings: Found, width: int, paper: str = "") -> str:
 
 def chapter(findings: Found) -> str:
     """Return the chapter of the PDF: the three sentences, the counts, and a table of claims for each paper."""
-    parts = [r"\section{Findings}", *map(flowing, summary(flat(findings))), flowing(RULE), _counts(findings)]
+    sentences = (*summary(flat(findings)), reservations(flat(findings)), RULE)
+    parts = [r"\section{Findings}", *map(flowing, sentences), _counts(findings)]
     for paper, each in findings.items():
         lines = [
             rf"{flowing(f.claim.words)} {{\footnotesize {flowing(f.claim.place)}. [{escape(f.claim.id)}] "

@@ -61,13 +61,10 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
     """Return one sentence each on the claims that hold, are reversed, and are open."""
     printed = [each for each in findings if each.by_paper != Verdict.UNTESTED]
     holds = [each for each in printed if each.by_paper == Verdict.HOLDS]
-    against = [each for each in printed if each.by_paper in (Verdict.PART, Verdict.REVERSED)]
-    ours = _by(findings)
+    against, turned, ours = *_contradicted(findings), _by(findings)
     confirmed = [*ours[Verdict.HOLDS], *ours[Verdict.SO_FAR]]
-    turned = [*ours[Verdict.REVERSED], *ours[Verdict.PART]]
     whole, partly = len(ours[Verdict.HOLDS]), len(ours[Verdict.SO_FAR])
     so_far = f", and {partly} more as far as they are tested" if partly else ""
-    once = sum(each.printed[AGAINST] == 1 for each in against)
     beyond = sum(any(map(_endless, each.counted, each.needed)) for each in ours[Verdict.OPEN])
     figures = sum(not each.claim.tests for each in ours[Verdict.UNTESTED])
     reduced = sum(each.protocol not in ("", *UNREDUCED) for each in findings)
@@ -76,15 +73,29 @@ def summary(findings: Sequence[Finding]) -> tuple[str, str, str]:
         f"comparison that they name. Of all {len(findings)} claims our runs confirm {whole}{so_far}, "
         f"{sum(each in holds for each in confirmed)} of them among those {len(holds)}{_examples(confirmed)}."
         f"{_unlike(confirmed)}",
-        f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, {once} "
-        f"of them in a single one{_corrected(against)}{_hedged(against)}{_repeated(against, _printed)}. Our runs "
-        f"reverse {len(turned)}{' at least in part' if turned else ''}, {sum(each in against for each in turned)} of "
-        f"them among those {len(against)}{_examples(turned)}{_hedged(turned)}{_repeated(turned, _tested)}."
+        f"What does not: {len(against)} claims are contradicted by the papers' own numbers in some comparison, "
+        f"{sum(each.surely_against is True for each in against)} of them also after a correction for how many they "
+        f"make. Our runs reverse {len(turned)}{' at least in part' if turned else ''}, "
+        f"{sum(each in against for each in turned)} of them among those {len(against)}{_examples(turned)}."
         f"{_unlike(turned)}",
         f"What nobody can tell yet: our runs do not decide {len(ours[Verdict.OPEN])} claims; in {beyond} of them some "
         f"comparison would need more than {MOST:,} runs at its scatter. {len(ours[Verdict.UNTESTED])} have no test "
         f"yet, {figures} of them because they rest on no measured number; {reduced} of our verdicts are of reduced "
         "runs.",
+    )
+
+
+def reservations(findings: Sequence[Finding]) -> str:
+    """Return how far the numbers of contradicted and reversed claims in :func:`summary` can be trusted."""
+    against, turned = _contradicted(findings)
+    once = sum(each.printed[AGAINST] == 1 for each in against)
+    sure, signs = (sum(each.surely_against is wanted for each in against) for wanted in (True, None))
+    by_signs = f", {signs} by signs alone, as errors are not printed" if signs else ""
+    return (
+        f"How sure: of the {len(against)} claims that the papers' own numbers contradict, {once} are contradicted in a "
+        f"single comparison; {sure} also after Bonferroni's correction for the number of comparisons{by_signs}"
+        f"{_allowed(against)}{_repeated(against, _printed)}. Of the {len(turned)} that our runs reverse, "
+        f"{sum(each in against for each in turned)} are among them{_allowed(turned)}{_repeated(turned, _tested)}."
     )
 
 
@@ -256,14 +267,13 @@ def _endless(tested: Tested, needed: float) -> bool:
     return needed == math.inf and tested.comparison.ranked is None
 
 
-def _corrected(findings: Sequence[Finding]) -> str:
-    """Count the claims that the printed numbers contradict at a level divided by the number of comparisons too."""
-    sure, signs = (sum(each.surely_against is wanted for each in findings) for wanted in (True, None))
-    words = f"; {sure} also after Bonferroni's correction for the number of comparisons" if findings else ""
-    return words + (f", {signs} by signs alone, as errors are not printed" if signs else "")
+def _contradicted(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Return the claims that the papers' own numbers contradict, and those that our runs reverse, in part at least."""
+    ways = (Verdict.REVERSED, Verdict.PART)
+    return [f for f in findings if f.by_paper in ways], [f for way in ways for f in findings if f.by_records == way]
 
 
-def _hedged(findings: Sequence[Finding]) -> str:
+def _allowed(findings: Sequence[Finding]) -> str:
     """Count the claims that allow exceptions; empty without any."""
     count = sum(bool(each.claim.hedge) for each in findings)
     one = "s" * (count == 1)

@@ -140,6 +140,7 @@ class _Writer:
             "on_table": findings_words.on_table,
             "result_line": findings_words.result_line,
             "summary": findings_words.summary(self.findings),
+            "reservations": findings_words.reservations(self.findings),
             "pages": self.methods.pages,
             "papers": PAPERS,
             "rankings_of": lambda sheet: self.rankings.get(id(sheet), []),

@@ -53,11 +53,10 @@ def test_a_paper_contradicts_itself_by_chance_where_it_compares_much(
     printed(monkeypatch, 0.0, MFVI=(2.0, 0.3), Ensemble=(0.9, error), **{"MC Dropout": (9.0, error)})
     (found,) = judged(tmp_path, claim("MFVI", "Ensemble;MC Dropout"))
     assert found.printed == Counter([AGAINST, FOR])
-    _, against, _ = words.summary([found])
+    against, (_, short, _) = words.reservations([found]), words.summary([found])
+    assert f"1 claims are contradicted by the papers' own numbers in some comparison, {int(error == 0.2)} of" in short
     if error is None:
-        assert (
-            found.surely_against is None and "; 0 also after Bonferroni" in against and ", 1 by signs alone" in against
-        )
+        assert found.surely_against is None and "; 0 also after Bonf" in against and ", 1 by signs alone" in against
         return
     p = stats.ttest_ind_from_stats(2.0, 0.3 * 10**0.5, 10, 0.9, error * 10**0.5, 10, equal_var=False).pvalue / 2
     assert next(each.comparison.printed_against() for each in found.tested) == pytest.approx(p, rel=1e-9)
@@ -91,8 +90,8 @@ def test_a_claim_that_allows_exceptions_says_so_and_is_no_example_of_a_reversed_
     hedged = dataclasses.replace(claim("Ensemble", "MFVI", name="hedged"), words="Hedged.", hedge="generally")
     found, other = judged(results, hedged, plain)
     _, against, _ = words.summary([found, other])
-    assert "2 claims are contradicted" in against and "; 1 says generally or the like" in against
-    assert "(most clearly: Plain)" in against
+    assert "2 claims are contradicted" in against and "(most clearly: Plain)" in against
+    assert "of the 2 claims" in (sure := words.reservations([found, other])) and "; 1 says generally or the" in sure
     assert words.caveats(found).startswith('The paper says "generally"') and words.caveats(other) == ""
 
 
@@ -104,11 +103,11 @@ def test_reversed_claims_that_allow_exceptions_or_repeat_another_are_counted(
     results = runs(MFVI=A, Ensemble=B, MC_Dropout=[1.1, 1.0, 1.2, 1.1])
     first, again = claim("Ensemble", "MFVI", name="first"), claim("Ensemble", "MFVI", name="again")
     other = claim("Ensemble", "MC Dropout", name="other")
-    _, against, _ = words.summary(judged(results, first, dataclasses.replace(again, hedge="generally"), other))
-    ending = "; 1 says generally or the like, and allows exceptions; 1 rests on the same comparisons as another."
-    printed_part, _, ours = against.partition(" Our runs ")
-    assert printed_part.endswith(ending) and ours.endswith(ending) and ours.startswith("reverse 3 ")
-    _, against, _ = words.summary(judged(results, first, other))
+    against = words.reservations(judged(results, first, dataclasses.replace(again, hedge="generally"), other))
+    ending = "; 1 says generally or the like, and allows exceptions; 1 rests on the same comparisons as another"
+    printed_part, _, ours = against.partition(". Of the ")
+    assert printed_part.endswith(ending) and ours.endswith(f"{ending}.") and ours.startswith("3 that our runs reverse")
+    against = words.reservations(judged(results, first, other))
     assert "rest" not in against and "generally" not in against
 
 
