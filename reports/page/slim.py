@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from itertools import groupby
-from operator import itemgetter
 
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 LINES = re.compile(rf"M ({NUMBER}) ({NUMBER})\s+((?:L {NUMBER} {NUMBER}\s*)+)")
 PATH = re.compile(r'(?<= d=")[^"]*')
-USE = re.compile(r'<use href="#([^"]+)" x="([^"]*)" y="([^"]*)" style="([^"]*)"/>')
-USES = re.compile(rf"(?:{USE.pattern}\s*){{2,}}")
 STYLE = re.compile(r' style="([^"]*)"')
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
@@ -21,7 +17,6 @@ def slim(drawn: str) -> str:
     drawn = re.sub(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<metadata>.*?</metadata>\s*|<!--.*?-->", "", drawn, flags=re.S)
     drawn = re.sub(r'\s*xmlns:xlink="[^"]*"', "", drawn).replace("xlink:href=", "href=")
     drawn = PATH.sub(lambda path: relative(path[0]), drawn)
-    drawn = USES.sub(lambda uses: grouped(uses[0]), drawn)
     return re.sub(r">\s*\n\s*<", ">\n<", short(classed(drawn))).strip() + "\n"
 
 
@@ -40,15 +35,6 @@ def plain(number: Decimal) -> str:
     """Return the shortest form of a number."""
     text = f"{number.normalize():f}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
-
-
-def grouped(uses: str) -> str:
-    """Group marks of one style under that style."""
-    groups = []
-    for style, marks in groupby(USE.findall(uses), key=itemgetter(3)):
-        drawn = "".join(f'<use href="#{name}" x="{x}" y="{y}"/>' for name, x, y, _ in marks)
-        groups.append(f'<g style="{style}">{drawn}</g>')
-    return "".join(groups) + "\n"
 
 
 def classed(drawn: str) -> str:
