@@ -83,20 +83,6 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
     return _normalised(logits)[0]
 
 
-def energy(logits: np.ndarray) -> np.ndarray:
-    """Energy E = -log sum_c exp(l_c), [N], of logits [S, N, C] (Liu et al. 2020, eq. 4, T = 1), averaged over samples.
-
-    Raises ValueError for log-probabilities, whose energy is 0 everywhere.
-
-    >>> energy(np.zeros((1, 1, 2))).round(3)
-    array([-0.693])
-    """
-    norm = _normalised(logits)[1]
-    if np.abs(norm).max() <= _NORMALISED:
-        raise ValueError("energy: expected logits, found log-probabilities, whose energy is 0 at every point")
-    return -norm.mean(0)
-
-
 def _normalised(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Log-probabilities, and the log-sum-exp [...] that was taken from the logits [..., C]; in float64."""
     shifted = logits.astype(np.float64)
