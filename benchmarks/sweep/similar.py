@@ -133,8 +133,8 @@ def work(config: RunConfig, stack: float = 1) -> tuple[float, int] | None:
         return None
     reduced = training.get("precision") == "bfloat16"
     context = context_points(parts.get("context") or {}, batch)
-    multiplications = draws(config) * (batch + context) * size + _covariance(config, context) + _inducing(family, batch)
-    multiplications *= networks(config) * TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
+    multiplications = draws(config) * (batch + context) * size * networks(config)
+    multiplications *= TYPES.get("bfloat16" if reduced else training.get("dtype", ""), 1.0)
     return STEP / stack + multiplications, -(-about.n_train // batch)
 
 
@@ -232,28 +232,11 @@ def _evaluation(config: RunConfig, one: Recorded) -> float | None:
 
 def _size(config: RunConfig) -> float | None:
     """Cost of a network at one input; 1 for a method without a network, None where it is not known here."""
-    if not config["parts"].get("network"):
-        return 1.0
-    built = _network(config)
-    return built.multiplications + VALUE * built.activations if built else None
-
-
-def _covariance(config: RunConfig, points: int) -> float:
-    """Multiplications of the covariance ``J S J^T`` at so many points, over all weights; 0 where none is needed."""
-    built = _network(config) if (config["parts"].get("divergence") or {}).get("jacobian") == "full" else None
-    return points**2 * built.n_parameters * built.n_outputs if built else 0.0
-
-
-def _inducing(family: dict[str, Any], batch: int) -> float:
-    """Multiplications of covariances among inducing points and between them and a batch; 0 without such points."""
-    points = 0 if family.get("name") in SINGLE else family.get("points") or 0
-    return points**2 * (points + batch)
-
-
-def _network(config: RunConfig) -> Network | None:
-    """Network of a run; None where it is not known here."""
     network, about = config["parts"].get("network"), _data(config)
-    return _built(json.dumps(network, sort_keys=True), about.shape, about.n_outputs) if network and about else None
+    if not network:
+        return 1.0
+    built = _built(json.dumps(network, sort_keys=True), about.shape, about.n_outputs) if about else None
+    return built.multiplications + VALUE * built.activations if built else None
 
 
 @cache

@@ -56,26 +56,6 @@ def test_the_work_of_a_step_is_its_fixed_cost_and_that_of_its_points_draws_and_n
     assert work(of("a", "no-such-data")) is None
 
 
-def test_a_jacobian_of_all_weights_adds_a_covariance_of_the_context_points():
-    """Digits: 64 x 10 + 10 x 10 + 10 x 10 weights, 30 biases, 10 outputs."""
-    config = of("a", "digits", 0, epochs=4, batch_size=100, dtype="float64")
-    config["parts"]["context"], config["parts"]["family"] = {"points": 20}, {"name": "mean_field"}
-    config["parts"]["divergence"] = {"name": "gaussian_kl", "jacobian": "last_layer"}
-    last, steps = work(config)
-    config["parts"]["divergence"]["jacobian"] = "full"
-    assert work(config) == (last + 2 * 20**2 * (840 + 30) * 10, steps)
-
-
-def test_inducing_points_add_covariances_among_themselves_and_with_the_batch():
-    config = of("a", "digits", 0, epochs=4, batch_size=100)
-    config["parts"]["family"] = {"name": "sparse_gp"}
-    without, steps = work(config)
-    config["parts"]["family"]["points"] = 20
-    assert work(config) == (without + 20**2 * (20 + 100), steps)
-    config["parts"]["family"] = {"name": "swag", "points": 20}
-    assert work(config) == (without, steps), "these are no inducing points"
-
-
 def test_an_exact_process_has_a_covariance_of_its_batch_in_place_of_a_network():
     config = of("a", "boston", 0, epochs=4)
     config["parts"]["family"] = {"name": "exact_gp"}
