@@ -119,7 +119,8 @@ class Family:
         The default is the network at drawn :meth:`weights`. A subclass that overrides this method and still returns
         :class:`DrawnNetworks` sets ``draws_networks = True``.
         """
-        return DrawnNetworks(network, self.weights(network, parameters, samples, streams))
+        drawn = self.weights(network, parameters, samples, streams)
+        return DrawnNetworks(network, buffers_of(parameters) | drawn)  # where weights() leaves out running statistics
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         """Draw network parameters ``[R, S, *shape]``."""

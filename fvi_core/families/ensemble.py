@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from fvi_core.data import TrainingSet
-from fvi_core.families.base import Family, FitData, Functions, for_members
+from fvi_core.families.base import Family, FitData, Functions, buffers_of, for_members
 from fvi_core.held import Held
 from fvi_core.networks import Network, Parameters
 from fvi_core.random import Streams, seed_from
@@ -96,7 +96,7 @@ class Ensemble(Family):
 
     def weights(self, network: Network, parameters: Parameters, samples: int, streams: Streams) -> Parameters:
         members, own, each = self._drawn_from(parameters, samples, streams)
-        drawn = self.member.weights(network, members, each, own)
+        drawn = buffers_of(members) | self.member.weights(network, members, each, own)
         count = max(value.shape[1] for value in drawn.values())  # running statistics have one for all draws
         return {
             name: value.expand(-1, count, *value.shape[2:]).unflatten(0, (-1, self.size)).flatten(1, 2)

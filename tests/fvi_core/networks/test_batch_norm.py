@@ -2,6 +2,7 @@
 checkpoints."""
 
 import io
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 
 import fvi_core as fvi
 from fvi_core.contexts import ContextSource
-from fvi_core.families.base import NotSupported
+from fvi_core.families.base import Family, NotSupported
 from fvi_core.gaussian import gaussian_kl_full
 from fvi_core.held import BUFFER
 from fvi_core.likelihoods import LIKELIHOODS
@@ -238,6 +239,36 @@ def test_two_context_sets_cannot_share_statistics(monkeypatch):
 def test_functions_that_need_single_inputs_are_refused():
     with pytest.raises(NotSupported, match="'linearised_mean_field' needs functions of single inputs"):
         FAMILIES.build({"name": "linearised_mean_field"}).init(tiny(), small.streams(1))
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_family_whose_weights_lack_running_statistics_predicts_with_them(monkeypatch, members):
+    """An own family need not return them: else each prediction would be normalised by its own inputs."""
+    monkeypatch.setattr(FAMILIES, "classes", dict(FAMILIES.classes))
+
+    @FAMILIES.register("weights_alone")
+    @dataclass(frozen=True)
+    class WeightsAlone(Family):
+        """A point."""
+
+        def init(self, network, streams):
+            return network.init(streams) | network.init_buffers(streams)
+
+        def weights(self, network, parameters, samples, streams):
+            return {
+                name: parameters[name][:, None].expand(-1, samples, *network.shapes[name]) for name in network.shapes
+            }
+
+    def make():
+        return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+
+    x, y = torch.randn(9, 2, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 2
+    own = {"name": "weights_alone"}
+    family = own if members == 1 else {"name": "ensemble", "base": own, "size": members}
+    posterior = fvi.fit(make, (x, y), "MAP", family=family, divergence=None, prior=None, epochs=2, progress=False)
+    found = posterior.predict(x, samples=4).values
+    torch.testing.assert_close(posterior.predict(x[:1], samples=4).values, found[:, :1])
+    torch.testing.assert_close(torch.stack([each(x) for each in posterior.modules(4)]), found)
 
 
 def test_a_last_batch_of_one_point_is_named():
