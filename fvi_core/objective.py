@@ -306,6 +306,11 @@ class Model:
         )
         divergence = self.divergence(step)
         _check_replicas(f"divergence {self.divergence.name!r}", divergence, len(x))
+        if log_likelihood.requires_grad and not divergence.requires_grad:
+            raise NotSupported(
+                f"divergence {self.divergence.name!r}: expected a value with a gradient in the trained parameters, "
+                "found none, so that training would not notice it: leave out detach(), no_grad() and the like"
+            )
         if not context_size:
             self._refuse_context(f"divergence {self.divergence.name!r} compares no functions")
         return self.weight(n_train, x.shape[1], context_size or 1, progress) * divergence - log_likelihood

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import pytest
 import torch
 
+import fvi_core as fvi
 from fvi_core import methods
 from fvi_core.contexts import ContextSource
 from fvi_core.data import TrainingData, TrainingSet, take
-from fvi_core.divergences.base import Step
+from fvi_core.divergences.base import Divergence, Step
 from fvi_core.families.base import NotSupported
 from fvi_core.gaussian_process import log_marginal_likelihood, posterior
 from fvi_core.held import Held
 from fvi_core.kernels import Kernel
 from fvi_core.networks import Network
 from fvi_core.objective import Model, Weight
-from fvi_core.registry import KERNELS
+from fvi_core.registry import DIVERGENCES, KERNELS
 from fvi_core.training import Trainer, Training
 from tests.fvi_core import small
+from tests.fvi_core.posteriors import labels
 
 R, N = 2, 6
 
@@ -300,6 +302,25 @@ def test_a_linear_model_ends_at_its_exact_posterior(name, prior, context, sample
     assert error.abs().max() < tolerance
     log_var = torch.cat([log_vars["head.weight"].flatten(), log_vars["head.bias"].flatten()])
     assert (log_var - covariance.diagonal().log()).abs().max() < 2 * tolerance
+
+
+def test_a_divergence_without_a_gradient_is_refused(monkeypatch):
+    monkeypatch.setattr(DIVERGENCES, "classes", dict(DIVERGENCES.classes))
+
+    @DIVERGENCES.register("held")
+    @dataclass(frozen=True)
+    class Held(Divergence):
+        """Mean square of the functions, without a gradient."""
+
+        def __call__(self, step):
+            return step.functions(step.sample_context()).detach().square().mean((1, 2, 3))
+
+    x, context = torch.randn(8, 2), {"name": "uniform_box", "points": 4}
+    with pytest.raises(NotSupported, match="'held': expected a value with a gradient in the trained parameters"):
+        own = {"divergence": {"name": "held"}, "context": context, "epochs": 1, "progress": False}
+        fvi.fit(
+            lambda: torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 3)), (x, labels(8)), "MFVI", **own
+        )
 
 
 def test_gfsvi_comes_nearer_to_its_process_than_mean_field_does():
