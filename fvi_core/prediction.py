@@ -20,7 +20,7 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, check_columns, drawn_from, inputs, read, target_values, training_data
+from fvi_core.reading import Data, check_columns, check_rows, drawn_from, inputs, read, target_values, training_data
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.targets import Targets, numbers_of
@@ -183,6 +183,7 @@ class Posterior:
         ['accuracy', 'brier', 'ece', 'nll']
         """
         check_columns(self.config.get("columns"), x=x)
+        check_rows(x, y)
         x, y = read(x) if y is None else (x, target_values(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")

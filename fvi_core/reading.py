@@ -77,6 +77,7 @@ def streamed(
             empty = True
             for inputs, labels in map(_pair, data):
                 empty = False
+                _check_shape(inputs, x.shape[2:])
                 yield inputs.to(x), _real(targets.encode(labels, outputs).to(y.device), x.dtype)
         if empty:
             raise ValueError(
@@ -184,9 +185,19 @@ def inputs(x: Any, place: str = "x") -> Tensor:
         remedy = "predict each batch of a loader by itself" if place == "x" else "give one tensor for each input"
         if hasattr(values, "dtype"):
             remedy = "encode text, as pandas.get_dummies does, and dates"
-        raise TypeError(f"{place}: expected numbers [N, ...], found {type(x).__name__}; {remedy} ({error})") from error
+        column = next((f", column {name!r}" for name in getattr(x, "columns", ()) if not _numeric(x[name])), "")
+        found = f"{place}: expected numbers [N, ...], found {type(x).__name__}"
+        raise TypeError(f"{found}; {remedy} ({error}{column})") from error
     check_finite(tensor, f"{place}: expected finite inputs", getattr(x, "columns", None))
     return tensor
+
+
+def _numeric(column: Any) -> bool:
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def columns_of(data: Data) -> list[str] | None:
@@ -240,6 +251,8 @@ def read(data: Data) -> tuple[Tensor, Any]:
     if not pairs:
         raise ValueError("data: expected points, found none")
     x, y = zip(*pairs, strict=True)
+    for each in x:
+        _check_shape(each, x[0].shape[1:])
     return torch.cat(x), _joined(y)
 
 
@@ -280,6 +293,7 @@ class Survey:
         some, y = first
         low, high, targets = some.amin(0), some.amax(0), [y]
         for x, y in batches:
+            _check_shape(x, some.shape[1:])
             low, high = low.minimum(x.amin(0)), high.maximum(x.amax(0))
             targets.append(y)
         sized = hasattr(data, "__len__") and not isinstance(getattr(data, "dataset", None), IterableDataset)
@@ -304,12 +318,34 @@ def _pair(batch: Any) -> tuple[Tensor, Any]:
     if len(batch) != 2:
         weights = "; weights of points are not supported" if len(batch) > 2 else ""
         raise TypeError(f"data: expected batches (x, y), found {len(batch)} of them{weights}")
+    check_rows(*batch)
     x, y = inputs(batch[0], "data"), target_values(batch[1])
     several = isinstance(y, list | tuple) or (isinstance(y, Tensor | np.ndarray) and y.ndim > 0)
     if not several or len(y) != len(x):
         found = len(y) if several else type(y).__name__
         raise ValueError(f"data: expected a target for each of {len(x)} inputs, found {found}")
     return x, y
+
+
+def _check_shape(x: Tensor, expected: torch.Size) -> None:
+    """Raise ValueError for a batch of inputs of another shape than those before."""
+    if x.shape[1:] != expected:
+        shapes = (str(["N", *shape]).replace("'", "") for shape in (expected, x.shape[1:]))
+        raise ValueError(
+            "data: expected inputs of one shape in all batches, found {} and {}; pad them to one length".format(*shapes)
+        )
+
+
+def check_rows(x: Any, y: Any) -> None:
+    """Raise ValueError for frames whose indices have the same labels in another order: rows are paired by position."""
+    mine, other = (getattr(each, "index", None) if hasattr(each, "to_numpy") else None for each in (x, y))
+    if mine is None or other is None or len(mine) != len(other) or not mine.is_unique or mine.equals(other):
+        return
+    if mine.isin(other).all():
+        raise ValueError(
+            "data: rows of x and y are paired by position, and their indices have the same labels in another order; "
+            "give y.loc[x.index] to pair them by label, y.to_numpy() to pair them as they stand"
+        )
 
 
 def _joined(pieces: Sequence[Any]) -> Any:

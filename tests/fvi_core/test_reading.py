@@ -203,6 +203,21 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
             "found DataFrame; encode text, as pandas.get_dummies does, and dates .could not",
         ),
         (
+            (pd.DataFrame({"a": [1, 2], "site": ["u", "v"]}), [0, 1]),
+            TypeError,
+            "could not convert string to float: 'u', column 'site'.$",
+        ),
+        (
+            [(table(4), labels(4)), (table(4)[:, :3], labels(4))],
+            ValueError,
+            r"found \[N, 4\] and \[N, 3\]; pad them to",
+        ),
+        (
+            DataLoader([(torch.zeros(n), 0) for n in (4, 3)], batch_size=1),
+            ValueError,
+            r"one shape in all batches, found \[N, 4\] and \[N, 3\]",
+        ),
+        (
             (pd.DataFrame({"a": [1.0, 2.0], "b": [None, 1.0]}, dtype="Float64"), [0, 1]),
             ValueError,
             "finite inputs, found NaN or infinity in 1 of 2, the first in row 0, column 'b'",
@@ -218,6 +233,18 @@ def test_a_method_that_needs_all_data_refuses_a_stream(method, options, message)
 def test_data_that_are_no_pairs_are_refused(data, error, message):
     with pytest.raises(error, match=message):
         fvi.fit(Perceptron, data, "MAP", stream=isinstance(data, DataLoader), **QUICK)
+
+
+def test_frames_whose_rows_have_the_same_labels_in_another_order_are_not_paired():
+    frame, y = pd.DataFrame(table(6).numpy(), index=list("abcdef")), pd.Series(labels(6).numpy(), index=list("abcdef"))
+    other, net = y[::-1], Perceptron()
+    with pytest.raises(ValueError, match=r"labels in another order; give y.loc\[x.index\] .* y.to_numpy\(\)"):
+        fvi.fit(net, (frame, other), "MAP", **QUICK)
+    plain = fvi.fit(net, (frame, other.loc[frame.index]), "MAP", **QUICK)
+    assert plain.loss == fvi.fit(net, (frame, y.reset_index(drop=True)), "MAP", **QUICK).loss
+    with pytest.raises(ValueError, match="labels in another order"):
+        plain.score(frame, other)
+    assert plain.score(frame, other.to_numpy()) == plain.score(table(6), other.to_numpy())
 
 
 def test_frames_and_their_columns_are_arrays():
