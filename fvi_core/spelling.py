@@ -22,7 +22,10 @@ SWITCH |= {"1": True, "true": True, "yes": True, "on": True}
 SET_HERE = ("FVI_COMMAND", "FVI_MAKE")
 """Variables that make sets for the command line."""
 INSTEAD = {
-    "class_weights": "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
+    **dict.fromkeys(
+        ("class_weight", "class_weights"),
+        "say likelihood={'name': 'categorical', 'class_weights': 'batch'}, so classes count alike",
+    ),
     "ignore_index": "leave points without a label out of the data",
     "sample_weight": "a likelihood has no weights of points; repeat points in the data",
     "label_smoothing": "a likelihood has none",
@@ -34,6 +37,7 @@ INSTEAD = {
     "noise_std": (
         "say likelihood={'name': 'gaussian', 'init_std': ..., 'learned': False}, in standard deviations of the targets"
     ),
+    **dict.fromkeys(("resume", "checkpoint"), "a training cannot be continued: train again, for more epochs"),
     "device": "move the module, module.to(device); data follow it",
     "early_stopping": "say training={'early_stopping': {'patience': 10}}, with validation data",
 }

@@ -82,7 +82,7 @@ def look(module: nn.Module, example: Tensor, head: str | None) -> tuple[str, int
         for hook in hooks:
             hook.remove()
     if not isinstance(out, Tensor) or out.dim() != 2 or len(out) != len(example):
-        found = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        found = list(out.shape) if isinstance(out, Tensor) else f"{type(out).__name__}: return logits or means alone"
         raise UnfitModule(f"expected outputs [N, Q] in one tensor for {len(example)} inputs, found {found}")
     name = head if head is not None else next((name for name, z in outputs.items() if z is out), None)
     if name is None:
@@ -176,9 +176,9 @@ def random_in_training(module: nn.Module, example: Tensor) -> str | None:
     if not all(isinstance(each, Tensor) for each in values) or torch.equal(*values):
         return None
     return (
-        "forward() draws random numbers in training (functional dropout, stochastic depth, dropout of attention or of "
-        "recurrent layers), which are left out: the module is evaluated as in eval(). MC Dropout uses nn.Dropout "
-        "modules only"
+        "forward() draws random numbers in training (functional dropout, stochastic depth, nn.Dropout2d, dropout of "
+        "attention or of recurrent layers), which are left out: the module is evaluated as in eval(). MC Dropout uses "
+        "nn.Dropout modules only"
     )
 
 

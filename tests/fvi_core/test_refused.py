@@ -36,6 +36,8 @@ USED = {**MINE, "contexts": {"mine": table(3)}, "epochs": 1}
         (UnknownPart, {"optimiser": "adam"}, "optimiser: expected {'name': .*}, found 'adam'"),
         (TypeError, {"prior": "dirichlet"}, "as {'name': ...}, found str 'dirichlet'"),
         (TypeError, {"class_weights": [1, 2, 3]}, "'class_weights': 'batch'"),
+        (TypeError, {"class_weight": "balanced"}, "'class_weights': 'batch'"),
+        (TypeError, {"resume": "mine.fvi"}, "cannot be continued"),
         (TypeError, {"weight": torch.ones(3)}, "'class_weights': 'batch'"),
         (TypeError, {"ignore_index": -1}, "leave points without a label out"),
         (TypeError, {"method": "HMC", "optimiser": {"name": "adam"}}, "training 'hmc' has no optimiser"),

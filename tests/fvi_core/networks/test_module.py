@@ -232,7 +232,7 @@ BAD = {
         Broken(lambda m, x, f: f(x).unsqueeze(-1)),
         table(3),
     ),
-    "found tuple": (Broken(lambda m, x, f: (f(x), x)), table(3)),
+    "found tuple: return logits or means alone": (Broken(lambda m, x, f: (f(x), x)), table(3)),
     "forward.. fails at inputs .3, 7.: RuntimeError": (Perceptron(), torch.zeros(3, 7)),
     "expected two or more inputs": (Perceptron(), table(1)),
     r"head '': expected an nn.Linear with a bias inside .*; wrap it: nn.Sequential\(module\)": (
@@ -338,7 +338,7 @@ class Functional(nn.Module):
 
 def test_random_numbers_of_training_that_are_left_out_are_named():
     for make in (Functional, lambda: nn.Sequential(nn.Linear(4, 8), nn.AlphaDropout(0.5), nn.Linear(8, 3))):
-        with pytest.warns(UserWarning, match="functional dropout, stochastic depth"):
+        with pytest.warns(UserWarning, match="functional dropout, stochastic depth, nn.Dropout2d"):
             net = ModuleNetwork(make, table(3))
         with pytest.raises(NotSupported, match="none that is reached"):
             FAMILIES.build({"name": "dropout"}).init(net, Streams([0]))
