@@ -36,11 +36,12 @@ def test_snippets_and_commands_run_in_order(
             with pytest.raises(SystemExit) as end:
                 cli.build(Suite())([*words, *(["--results", "results"] if words[0] == "score" else [])])
             assert not end.value.code
-    assert len(steps) == 12
+    assert len(steps) == 13
     printed = capsys.readouterr().out
     assert "'accuracy'" in printed and "depend" in printed
     assert names["streamed"].model.context is None and names["wide"].model.context.pools() == {"mine"}
     assert names["wide"].model.prior.variance == 10.0 and 1 < len(names["stopped"].loss) <= 200
+    assert names["low"].shape == names["high"].shape == (300, 1) and 0.8 < names["inside"].float().mean() <= 1
     assert names["means"].shape == (300, 2)
     assert names["exact"].predict(names["x"]).noise_std.item() == pytest.approx(0.1)
     (record,) = (tmp_path / "results" / "digits").rglob("*.json")
