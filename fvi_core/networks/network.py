@@ -194,6 +194,8 @@ class Network:
         """
         moved = {}
         for name, value in statistics.items():
+            if name not in parameters:
+                raise ValueError(f"{name}: init() of the family lacks it: add network.init_buffers(streams)")
             running = parameters[name]
             batch = value.reshape(*running.shape[:-1], -1, running.shape[-1]).mean(-2)
             moved[name] = torch.lerp(running, batch.to(running.dtype), MOMENTUM)

@@ -271,6 +271,14 @@ def test_a_family_whose_weights_lack_running_statistics_predicts_with_them(monke
     torch.testing.assert_close(torch.stack([each(x) for each in posterior.modules(4)]), found)
 
 
+def test_statistics_that_a_family_does_not_start_are_named():
+    net = tiny()
+    draws = {name: torch.ones(1, 1, *shape) for name, shape in net.shapes.items()}
+    seen = net.statistics(draws, torch.randn(1, 4, *SHAPE))
+    with pytest.raises(ValueError, match=r"buffer/.*: init\(\) of the family lacks .*network.init_buffers\(streams\)"):
+        net.track({}, seen)
+
+
 def test_a_last_batch_of_one_point_is_named():
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
     x, y = torch.randn(9, 2, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 2
