@@ -109,8 +109,9 @@ def cuda(monkeypatch):
     """A device of which tensors have shapes and types only; gradients are zeros, arrays come from this side."""
     kind = {np.dtype(name): getattr(torch, name) for name in ("float32", "float64", "int64", "uint8", "bool")}
 
-    def gradients(outputs, inputs, *_, **__):
-        return tuple(torch.zeros_like(x) for x in ([inputs] if isinstance(inputs, torch.Tensor) else inputs))
+    def gradients(outputs, inputs, *_, create_graph=False, **__):
+        every = [inputs] if isinstance(inputs, torch.Tensor) else inputs
+        return tuple(0.0 * x if create_graph else torch.zeros_like(x) for x in every)
 
     def init(self, seeds, device="cpu", dtype=torch.float32):
         self.seeds, self.device, self.dtype = list(seeds), torch.device(device), dtype
