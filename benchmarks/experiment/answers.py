@@ -70,8 +70,8 @@ class Answer:
         return name in self.names
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return an array. Raises Refused if it is missing, damaged, or holds Python objects, and before unpacking if it
-        unpacks to far more than the file holds."""
+        """Return an array. Raises Refused if it is missing, damaged, or holds Python objects, and before unpacking if
+        it unpacks to far more than the file holds."""
         if name not in self:
             raise Refused(f"{self.file}: expected the array {name!r}, found none")
         try:

@@ -1,7 +1,7 @@
 """Published numbers: one CSV per paper in published/ beside this file, one row per published cell.
 
 ``quoted.csv`` names the rows that a paper took over from another, with evidence. ``sha256.txt`` holds the SHA-256 of
-all of these files; a file with another one is refused.
+all of these files; a file with another one is refused. A plug-in adds files of its own by :func:`add`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import cast
 
 from benchmarks.errors import BenchmarkError, unknown
 from benchmarks.records.lists import lines_of
+from fvi_core import plugins
 
 FOLDER = Path(__file__).parent / "published"
 QUOTED = Path(__file__).parent / "quoted.csv"
@@ -84,12 +85,31 @@ def recorded(paper: str, metric: str) -> str:
     return RECORDED.get((paper, metric), metric)
 
 
+_OWN: dict[str, Path] = plugins.track({})
+
+
+def add(path: Path) -> str:
+    """Know a file of a plug-in's numbers too, with the columns of :data:`COLUMNS`; return its paper, the file's name.
+
+    Its cells are in tables of that ``paper``, and count in no coverage. Raises InvalidPublished as :func:`load` does,
+    and if a paper of that name is known.
+    """
+    if path.stem in papers() or _OWN.get(path.stem, path) != path:
+        raise InvalidPublished(
+            f"{path}: there are numbers of a paper {path.stem!r} already; give the file another name"
+        )
+    if not path.is_file():
+        raise InvalidPublished(f"{path}: expected a CSV file of published numbers, found none")
+    _OWN[path.stem] = path
+    load(path.stem)
+    return path.stem
+
+
 def papers(folder: Path = FOLDER) -> list[str]:
     """Return the papers that have a file, in order of their names."""
     return sorted(path.stem for path in folder.glob("*.csv"))
 
 
-@cache
 def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Return every published cell of a paper.
 
@@ -97,9 +117,15 @@ def load(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     another checksum than the committed one, bytes that are not UTF-8, an overlong or unclosed field, a wrong header, an
     invalid number, a negative standard error, or a repeated cell.
     """
-    path = folder / f"{paper}.csv"
+    path = _OWN.get(paper, folder / f"{paper}.csv")
     if not path.is_file():
         raise unknown("paper", paper, papers(folder), f"each has a file in {folder}")
+    return _cells(path)
+
+
+@cache
+def _cells(path: Path) -> tuple[Published, ...]:
+    paper = path.stem
     rows = (_cell(paper, *line) for line in _lines(path, COLUMNS, ("condition", "mean", "stderr", "n_runs", "note")))
     cells = tuple(map(_with_source, rows))
     twice = [key for key, count in Counter((cell.table, *cell.key) for cell in cells).items() if count > 1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import datasets as data
+from benchmarks.records import published as numbers
 from benchmarks.tables.recipes import Parts, Recipe, layered, with_quick_fits
 from benchmarks.tables.spec import Cell, Column, Row, Table
 from fvi_core.spelling import nearest
@@ -25,14 +27,17 @@ def simple(
     seeds: int = 5,
     samples: int = 50,
     sets: Sequence[str] = ("test",),
+    published: Path | None = None,
 ) -> Table:
     """Return a table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples, kernels fitted by at
     most 5 steps.
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
     ``sets``. parts: settings of all methods (network, training, likelihood; without one "gaussian" or "categorical");
-    own: further settings by method. Seed i is trained on split i, modulo the number of splits. Raises ValueError for a
-    method in ``own`` that is not in ``methods``, and for a condition where ``sets`` has the test set alone.
+    own: further settings by method. Seed i is trained on split i, modulo the number of splits. published: a CSV file of
+    the numbers of a paper, to stand beside ours, with the columns of :data:`benchmarks.records.published.COLUMNS`, in
+    the units of records. Raises ValueError for a method in ``own`` that is not in ``methods``, for a condition where
+    ``sets`` has the test set alone, and for a published number that is of no cell of this table.
     """
     for metric in metrics:
         if not isinstance(metric, str) and metric[1] and set(sets) <= {"test"}:
@@ -63,6 +68,19 @@ def simple(
         for dataset in datasets
         for metric, condition in pairs
     )
-    rows = tuple(Row(method, None, method) for method in methods)
+    rows = tuple(Row(method, method if published else None, method) for method in methods)
     reductions = {"smoke": "2 epochs, 2 seeds, 10 samples: the numbers mean nothing"}
-    return Table(name, title, rows, columns, recipe, protocols=("paper", "smoke"), reductions=reductions)
+    paper = _paper(published, {column.published_key(row) for row in rows for column in columns}) if published else None
+    return Table(name, title, rows, columns, recipe, protocols=("paper", "smoke"), paper=paper, reductions=reductions)
+
+
+def _paper(path: Path, keys: Collection[tuple[str, ...] | None]) -> str:
+    """Return the paper of a file of published numbers. Raises ValueError for one that is of no cell of the table."""
+    paper = numbers.add(path)
+    for key in numbers.table(paper, None):
+        if key not in keys:
+            nearby = nearest(", ".join(key), [", ".join(known) for known in keys if known])
+            raise ValueError(
+                f"{path}: no cell of the table is {', '.join(key)!r} (data set, condition, method, metric); {nearby}"
+            )
+    return paper

@@ -99,7 +99,7 @@ def test_a_committed_file_with_another_cell_is_refused(
     (tmp_path / "sha256.txt").write_text(known if listed else "")
     if listed:
         assert published.load("some2020", folder)[0].mean == 3.1
-        published.load.cache_clear()
+        published._cells.cache_clear()
         write(folder, "1,boston,,GP,rmse,3.2,0.2,5,")
     with pytest.raises(published.InvalidPublished, match=r"some2020\.csv: expected the SHA-256 .*sha256\.txt"):
         published.load("some2020", folder)
@@ -127,3 +127,31 @@ def test_a_damaged_file_of_quotations_is_named(tmp_path: Path, text: str, messag
     (tmp_path / "quoted.csv").write_text(text)
     with pytest.raises(published.InvalidPublished, match=message):
         published.quotations(tmp_path / "quoted.csv")
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "_OWN", {})
+
+
+@pytest.mark.usefixtures("own")
+def test_a_file_of_ones_own_is_a_paper_that_no_list_counts(tmp_path: Path) -> None:
+    before = published.papers()
+    write(tmp_path, "1,boston,,GP,rmse,3.1,0.2,5,")
+    assert published.add(tmp_path / "some2020.csv") == "some2020"
+    assert published.table("some2020", None)["boston", "", "GP", "rmse"].printed == ("3.1", "0.2")
+    assert published.papers() == before
+    published.add(tmp_path / "some2020.csv")  # as a second table of the same numbers does
+
+
+@pytest.mark.usefixtures("own")
+def test_a_file_of_ones_own_takes_the_name_of_no_other(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, "1,boston,,GP,rmse,3.1,0.2,5,")
+    published.add(tmp_path / "a" / "some2020.csv")
+    for path in (tmp_path / "b" / "some2020.csv", tmp_path / "rudner2022.csv"):
+        with pytest.raises(published.InvalidPublished, match="give the file another name"):
+            published.add(path)
+    with pytest.raises(published.InvalidPublished, match=r"other2020\.csv: expected a CSV file of published numbers"):
+        published.add(tmp_path / "other2020.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from benchmarks import tables
 from benchmarks.errors import as_messages
 from benchmarks.experiment.misfits import misfits, triples
+from benchmarks.records import published
 from benchmarks.sweep.begin import lacking
 from benchmarks.tables.simple import simple
 from benchmarks.tables.spec import InvalidRecipe
 from fvi_core import methods
+from reports.aggregate import aggregate
+from reports.records import Records
 
 PARTS = {"network": {"name": "mlp", "hidden": [4]}, "likelihood": {"name": "gaussian"}}
 
@@ -122,3 +126,18 @@ def test_divergences_of_weights_fit_without_a_context() -> None:
     found = set(triples(False, {"divergence": "weight_kl", "family": "mean_field"}))
     assert ("mean_field", "weight_kl", "gaussian_weights") in found
     assert ("mean_field", "weight_kl", "dirichlet") not in found
+
+
+def test_numbers_of_a_paper_stand_beside_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "_OWN", {})
+    file = tmp_path / "some2020.csv"
+    file.write_text(",".join(published.COLUMNS) + "\n1,boston,,MAP,rmse,3.1,0.2,5,\n")
+    table = own(methods=["MAP", "MFVI"], published=file)
+    found = aggregate(table, "smoke", Records(tmp_path)).cells
+    assert [cell.published and cell.published.mean for (cell,) in found] == [3.1, None]
+    file = file.rename(tmp_path / "other2020.csv")
+    with pytest.raises(
+        ValueError, match=r"other2020\.csv: no cell .* 'boston, , MAP, rmse' .*; did you mean 'boston, , MAP, r2"
+    ):
+        own(metrics=["r2"], published=file)
+    assert own().paper is None and own().rows[0].published is None
