@@ -205,7 +205,7 @@ def fit(
         warnings.warn(warning, stacklevel=2)
     config = {"method": method, "seed": seed, "head": head, "parts": chosen, "training": spec, "loss": trained.loss}
     config |= {"input": list(x.shape[1:]), "inputs": str(x.dtype).removeprefix("torch."), "dtype": spec["dtype"]}
-    config["columns"] = columns
+    config |= columns
     with shown(), unchanged("fitting", tensors):
         return Posterior(model, model.after_training(trained.parameters, held, streams.child("fit")), targets, config)
 

@@ -140,7 +140,7 @@ class Posterior:
 
     @torch.no_grad()
     def _predict(self, x: Any, samples: int, seed: int, dtype: torch.dtype) -> Prediction:
-        check_columns(self.config.get("columns"), x=x)
+        check_columns(self.config, x=x)
         x = inputs(x)
         check_limits("samples", samples, "int", least=1)
         if x.shape[1:] != self.network.input_shape or not len(x):
@@ -182,7 +182,7 @@ class Posterior:
         >>> sorted(posterior.score(x, y))
         ['accuracy', 'brier', 'ece', 'nll']
         """
-        check_columns(self.config.get("columns"), x=x)
+        check_columns(self.config, x=x, y=(None, y))
         check_rows(x, y)
         x, y = read(x) if y is None else (x, target_values(y))
         if len(x) != len(y):
@@ -257,7 +257,7 @@ class Posterior:
         torch.Size([40, 2])
         """
         spec, outputs = {"name": fit, **options}, self.network.n_outputs
-        check_columns(self.config.get("columns"), data=data, validation=validation)
+        check_columns(self.config, data=data, validation=validation)
         with drawn_from(seed_from("reading", self.config["seed"])):  # as loaders that augment draw
             held = training_data(*read(data), self.targets, outputs, self.device, self.dtype, validation)
         streams = self._streams("fit", self.config["seed"])

@@ -200,21 +200,28 @@ def _numeric(column: Any) -> bool:
     return True
 
 
-def columns_of(data: Data) -> list[str] | None:
-    """Return the column names of a frame, or of the frame of inputs in a pair; None for other data and for columns with
+def columns_of(data: Data) -> dict[str, list[str] | None]:
+    """Return the column names of frames of inputs and, in a pair, of targets; None for other data and for columns with
     numbers for names."""
-    x = data[0] if isinstance(data, tuple | list) and len(data) == 2 else data
-    names = list(getattr(x, "columns", []))
+    x, y = data if isinstance(data, tuple | list) and len(data) == 2 else (data, None)
+    return {"columns": _names(x), "target_columns": _names(y)}
+
+
+def _names(values: Any) -> list[str] | None:
+    names = list(getattr(values, "columns", []))
     return names if names and all(isinstance(each, str) for each in names) else None
 
 
-def check_columns(expected: Sequence[str] | None, **places: Data) -> None:
-    """Raise ValueError for frames whose columns have other names or another order than those in training."""
+def check_columns(known: Mapping[str, Any], **places: Data) -> None:
+    """Raise ValueError for frames whose columns have other names or another order than those in training, ``known`` as
+    :func:`columns_of` returns them."""
     for place, data in places.items():
-        found = columns_of(data)
-        if expected is not None and found is not None and found != list(expected):
-            was, now = (", ".join(map(repr, names)) for names in (expected, found))
-            raise ValueError(f"{place}: expected the columns {was}, in this order as in training, found {now}")
+        for part, found in columns_of(data).items():
+            expected = known.get(part)
+            if expected is not None and found is not None and found != list(expected):
+                was, now = (", ".join(map(repr, names)) for names in (expected, found))
+                which = "target columns" if part == "target_columns" else "columns"
+                raise ValueError(f"{place}: expected the {which} {was}, in this order as in training, found {now}")
 
 
 def _is_array(values: Any) -> bool:

@@ -289,6 +289,21 @@ def test_a_frame_with_columns_in_another_order_is_refused(tmp_path):
         fvi.fit(Perceptron(), (frame, y), "FSVI", context=pool, contexts={"mine": turned}, **QUICK)
 
 
+def test_targets_with_columns_in_another_order_are_refused(tmp_path):
+    x, y = table(4), pd.DataFrame({"length": [1.0, 2.0, 4.0, 8.0], "mass": [5e3, 1e3, 2e3, 9e3]})
+    turned, wrong = y[["mass", "length"]], "expected the target columns 'length', 'mass', .*, found 'mass', 'length'"
+    net = torch.nn.Sequential(torch.nn.Linear(x.shape[1], 2))
+    posterior = fvi.fit(net, (x, y), "MAP", **QUICK)
+    posterior.save(tmp_path / "mine.fvi")
+    for each in (posterior, fvi.load(tmp_path / "mine.fvi", net)):
+        for use in (lambda own: each.score(x, own), lambda own: each.score((x, own))):
+            assert use(y) == use(y.to_numpy())
+            with pytest.raises(ValueError, match=wrong):
+                use(turned)
+    with pytest.raises(ValueError, match=f"validation: {wrong}"):
+        fvi.fit(net, (x, y), "MAP", validation=(x, turned), **QUICK)
+
+
 def test_arrays_that_torch_does_not_take_are_copied():
     x, y = table(12).numpy(), labels(12).numpy()
     plain = fvi.fit(Perceptron, (x, y), "MAP", **QUICK)
