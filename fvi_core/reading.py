@@ -152,10 +152,13 @@ class Unheld:
 
 def array(values: Any) -> Any:
     """Return the values of a frame or a column of pandas or Polars as an array; other values as they are. Arrays read
-    backwards or with another processor's order of bytes, which torch does not take, are copied."""
+    backwards or with another processor's order of bytes, which torch does not take, are copied, and arrays in memory
+    that may not be written to, of which it warns."""
     values = np.array(values) if hasattr(values, "to_numpy") else values
-    if isinstance(values, np.ndarray) and (not values.dtype.isnative or min(values.strides, default=0) < 0):
-        values = values.astype(values.dtype.newbyteorder("="), order="C")
+    if isinstance(values, np.ndarray):
+        locked = not (values.flags.writeable or isinstance(values, np.memmap))
+        if locked or not values.dtype.isnative or min(values.strides, default=0) < 0:
+            values = values.astype(values.dtype.newbyteorder("="), order="C")
     return values
 
 

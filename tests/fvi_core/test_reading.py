@@ -19,7 +19,7 @@ from torch.utils.data import (
 
 import fvi_core as fvi
 from fvi_core.families.base import NotSupported
-from fvi_core.reading import Survey, changes
+from fvi_core.reading import Survey, array, changes
 from fvi_core.targets import numbers_of
 from tests.fvi_core.networks.modules import Perceptron, table
 from tests.fvi_core.posteriors import HERE, QUICK, labels, line, regressor
@@ -310,6 +310,18 @@ def test_arrays_that_torch_does_not_take_are_copied():
     for change in (lambda a: a[::-1].copy()[::-1], lambda a: a.astype(a.dtype.newbyteorder(">"))):
         found = fvi.fit(Perceptron, (change(x), change(y)), "MAP", **QUICK)
         assert found.loss == plain.loss and found.score(change(x), change(y)) == plain.score(x, y)
+
+
+def test_arrays_that_may_not_be_written_to_give_no_warning(tmp_path, recwarn):
+    """pandas gives such ones; a file in memory is left where it is."""
+    x, y = table(12).numpy(), labels(12).numpy()
+    np.save(tmp_path / "x.npy", x)
+    for each in (x, y):
+        each.flags.writeable = False
+    fvi.fit(Perceptron, (x, y), "MAP", **QUICK).score(x, y)
+    assert not recwarn.list
+    held = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert array(held) is held
 
 
 def test_targets_with_a_gradient_or_on_a_device_are_read_as_others():
