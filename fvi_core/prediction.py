@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,17 @@ from fvi_core.metrics.probabilities import log_mean_exp
 from fvi_core.networks import HEAD, ModuleNetwork, Parameters
 from fvi_core.objective import Model
 from fvi_core.random import Streams, seed_from
-from fvi_core.reading import Data, check_columns, check_rows, drawn_from, inputs, read, target_values, training_data
+from fvi_core.reading import (
+    Data,
+    changes,
+    check_columns,
+    check_rows,
+    drawn_from,
+    inputs,
+    read,
+    target_values,
+    training_data,
+)
 from fvi_core.registry import FITS
 from fvi_core.spelling import check_limits
 from fvi_core.targets import Targets, numbers_of
@@ -175,6 +186,7 @@ class Posterior:
     def score(self, x: Any, y: Any = None, samples: int = 100) -> dict[str, float]:
         """Return metrics at inputs and targets, given directly or by a DataLoader.
 
+        A loader that draws points at random, or changes them, scores what it draws, with a warning.
         Accuracy, negative log-likelihood in nats, Brier score and expected calibration error (15 bins) of a classifier;
         root mean square error and negative log-likelihood of a regression, in the units of the targets. Each number of
         a vector target counts as a point: its own likelihood, averaged over points and numbers.
@@ -184,6 +196,12 @@ class Posterior:
         """
         check_columns(self.config, x=x, y=(None, y))
         check_rows(x, y)
+        if y is None and changes(x):
+            warnings.warn(
+                "score: the loader draws its points at random, or other images at each reading (augmentation), so the "
+                "numbers are of what it drew; give a loader without these to score every point once",
+                stacklevel=2,
+            )
         x, y = read(x) if y is None else (x, target_values(y))
         if len(x) != len(y):
             raise ValueError(f"targets: expected one for each of {len(x)} inputs, found {len(y)}")

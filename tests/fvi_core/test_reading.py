@@ -171,6 +171,15 @@ def test_drawn_points_are_drawn_anew():
     assert len(fvi.fit(Perceptron, loader, "Deep Ensemble", **QUICK).loss) == 2
 
 
+def test_the_score_of_drawn_points_says_so(recwarn):
+    data = TensorDataset(table(12), labels(12))
+    posterior = fvi.fit(Perceptron, DataLoader(data, batch_size=4), "MAP", **QUICK)
+    whole = posterior.score(*data.tensors)
+    assert posterior.score(DataLoader(data, batch_size=4, shuffle=True)) == whole and not recwarn.list
+    with pytest.warns(UserWarning, match="score: the loader draws its points at random"):
+        posterior.score(DataLoader(data, batch_size=4, sampler=WeightedRandomSampler([1.0] * 6 + [0.0] * 6, 12)))
+
+
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
