@@ -88,12 +88,13 @@ def recorded(paper: str, metric: str) -> str:
 _OWN: dict[str, Path] = plugins.track({})
 
 
-def add(path: Path) -> str:
+def add(file: str | Path) -> str:
     """Know a file of a plug-in's numbers too, with the columns of :data:`COLUMNS`; return its paper, the file's name.
 
     Its cells are in tables of that ``paper``, and count in no coverage. Raises InvalidPublished as :func:`load` does,
     and if a paper of that name is known.
     """
+    path = Path(file).resolve()
     if path.stem in papers() or _OWN.get(path.stem, path) != path:
         raise InvalidPublished(
             f"{path}: there are numbers of a paper {path.stem!r} already; give the file another name"

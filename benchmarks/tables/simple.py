@@ -27,7 +27,7 @@ def simple(
     seeds: int = 5,
     samples: int = 50,
     sets: Sequence[str] = ("test",),
-    published: Path | None = None,
+    published: str | Path | None = None,
 ) -> Table:
     """Return a table of its own protocol ``paper``, and ``smoke``: 2 epochs, 2 seeds, 10 samples, kernels fitted by at
     most 5 steps.
@@ -74,7 +74,7 @@ def simple(
     return Table(name, title, rows, columns, recipe, protocols=("paper", "smoke"), paper=paper, reductions=reductions)
 
 
-def _paper(path: Path, keys: Collection[tuple[str, ...] | None]) -> str:
+def _paper(path: str | Path, keys: Collection[tuple[str, ...] | None]) -> str:
     """Return the paper of a file of published numbers. Raises ValueError for one that is of no cell of the table."""
     paper = numbers.add(path)
     for key in numbers.table(paper, None):
