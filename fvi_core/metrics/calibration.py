@@ -51,12 +51,14 @@ def binned(
 
 
 def calibration_error(confidence: np.ndarray, correct: np.ndarray, index: np.ndarray, bins: int) -> float:
-    """sum_b n_b / n |accuracy_b - confidence_b| over bins that are not empty.
+    """sum_b n_b / n |accuracy_b - confidence_b| over bins that are not empty. Raises ValueError for NaN, and for no
+    points.
 
     >>> calibration_error(np.array([0.5, 1.0]), np.array([True, False]), index=np.array([0, 0]), bins=1)
     0.25
     """
-    if lost := np.isnan(confidence).sum():  # their bin, the last, would count as empty
+    lost = np.isnan(confidence).sum()
+    if lost or not len(confidence):  # NaN's bin, the last, would count as empty
         raise ValueError(f"confidences: expected numbers, found {lost} NaN of {len(confidence)}")
     mean, accuracy, count = binned(confidence, correct, index, bins)
     return float(np.nansum(count * np.abs(accuracy - mean)) / len(confidence))

@@ -35,12 +35,15 @@ class Summary:
 def summarise(logits: np.ndarray) -> Summary:
     """Reduce logits [S, N, C] over their samples.
 
-    Raises ValueError for logits without a finite largest one: NaN, infinity, or none above minus infinity.
+    Raises ValueError for logits without a finite largest one (NaN, infinity, or none above minus infinity), and for
+    none at all.
 
     >>> sorted(summarise(np.zeros((3, 1, 2))).scores)
     ['energy', 'expected_entropy', 'msp', 'mutual_information', 'predictive_entropy']
     """
     samples, points, classes = logits.shape
+    if not logits.size:
+        raise ValueError(f"logits: expected samples, points and classes, found {logits.shape}")
     step = max(1, _CHUNK // (samples * classes))
     chunks = [_summarise(logits[:, start : start + step]) for start in range(0, points, step)]
     log_p, expected_log_p, expected_entropy, cross, free, norm = (np.concatenate(parts) for parts in zip(*chunks))

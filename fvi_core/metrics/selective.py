@@ -1,5 +1,6 @@
 """Selective prediction: retain points by uncertainty, lowest first. Ties come in any order: every number is the mean
-over all orders of points of the same uncertainty. correct [N]: bool, or 0 and 1.
+over all orders of points of the same uncertainty. correct [N]: bool, or 0 and 1. Raises ValueError for uncertainties
+that are NaN, and for no points.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ def errors_retained(correct: np.ndarray, uncertainty: np.ndarray) -> np.ndarray:
     >>> errors_retained(np.array([True, False]), uncertainty=np.array([0.1, 0.9]))
     array([0., 1.])
     """
+    if (lost := np.isnan(uncertainty).sum()) or not len(uncertainty):  # NaN would rank as most uncertain, in one tie
+        raise ValueError(f"uncertainties: expected numbers, found {lost} NaN of {len(uncertainty)}")
     return np.cumsum(tied_means(1 - correct, uncertainty)[np.argsort(uncertainty, kind="stable")])
 
 

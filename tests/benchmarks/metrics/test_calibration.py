@@ -142,6 +142,12 @@ def test_a_confidence_that_is_no_number_is_refused():
         calibration.ece(np.array([1.0, np.nan, 0.9]), np.array([True, False, False]))
 
 
+@pytest.mark.parametrize("error", [calibration.ece, calibration.ace])
+def test_no_points_have_no_error(error):
+    with pytest.raises(ValueError, match="confidences: expected numbers, found 0 NaN of 0"):
+        error(np.array([]), np.array([], bool))
+
+
 @given(st.lists(st.tuples(st.sampled_from([0.5, 0.75, 1.0]), st.booleans()), min_size=1, max_size=40), st.randoms())
 def test_the_order_of_points_of_one_confidence_does_not_matter(values, random):
     other = list(values)

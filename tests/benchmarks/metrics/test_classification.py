@@ -38,6 +38,12 @@ def test_logits_without_a_largest_one_are_refused(wrong):
         classification.summarise(logits)
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_no_logits_are_refused(shape):
+    with pytest.raises(ValueError, match="^logits: expected samples, points and classes, found "):
+        classification.summarise(np.zeros(shape))
+
+
 def test_uncertainties_by_scipy_entropy():
     stored = predictions()
     summary, p = classification.summarise(stored.logits), probabilities(stored)

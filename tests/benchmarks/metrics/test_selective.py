@@ -108,3 +108,13 @@ def test_the_retention_curve_of_a_figure_ends_at_the_accuracy():
     assert curve["accuracy"][-1] == pytest.approx(correct.mean(), rel=1e-4)
     assert curve["accuracy"][0] == whole[0]
     assert curve["accuracy"][50] == pytest.approx(whole[269], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("correct", "uncertainty", "found"), [([1, 0, 1], [0.1, np.nan, np.nan], "2 NaN of 3"), ([], [], "0 NaN of 0")]
+)
+@pytest.mark.parametrize("metric", [selective.aurc, selective.augrc, selective.selective_accuracy_area])
+def test_an_uncertainty_that_is_no_number_and_no_points_are_refused(metric, correct, uncertainty, found):
+    """NaN would be the largest uncertainty, and all of them one tie."""
+    with pytest.raises(ValueError, match=f"^uncertainties: expected numbers, found {found}$"):
+        metric(np.array(correct, bool), np.array(uncertainty))
