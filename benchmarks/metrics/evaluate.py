@@ -150,13 +150,14 @@ def _screening(
     predictions: Mapping[str, ClassificationPredictions],
     summaries: Mapping[str, classification.Summary],
 ) -> Result:
-    """Screening metrics of labelled sets, and of shifted ones joint with the test set; areas need both labels."""
-    rows, drawn, known = [], {}, _reference(sets)
+    """Screening metrics of labelled sets, and of shifted ones joint with the test set, if it is among the sets; areas
+    need both labels."""
+    rows, drawn, known = [], {}, next((s.name for s in sets if s.kind == "id"), None)
     labelled = [s for s in sets if s.kind in LABELLED]
     cases = {s.name: screening.Cases.of(summaries[s.name], predictions[s.name].given_labels) for s in labelled}
     for s in labelled:
         variants = [(s.condition, "", cases[s.name])]
-        if s.kind == "shift":
+        if s.kind == "shift" and known is not None:
             condition, both = f"joint;{s.condition}", (cases[known], cases[s.name])
             variants.append((condition, "joint_", screening.joint(*both)))
             variants.append((f"{condition};balanced", "balanced_", screening.balanced(*both)))

@@ -267,3 +267,15 @@ def test_rows_and_curves_of_a_run() -> None:
     keys = [(r["condition"], r["metric"]) for r in plain]
     assert "auroc" not in {metric for _, metric in keys} and set(without) < set(drawn)
     assert [found[key] for key in keys] == plain
+
+
+def test_without_the_test_set_a_shift_has_its_own_rows_and_no_joint_ones() -> None:
+    """Another training, with which a run is compared, is evaluated on no set at all."""
+    assert evaluate("classification", "aptos", [], {}, screens=True) == ([], {})
+    shift = SetInfo("shift-idrid", "shift", "shift=country;to=idrid")
+    logits = np.random.default_rng(0).normal(size=(3, 20, 2))
+    predictions = {shift.name: ClassificationPredictions(logits, np.arange(20) % 2)}
+    rows, drawn = evaluate("classification", "aptos", [shift], predictions, screens=True)
+    assert {row["condition"] for row in rows} == {shift.condition}
+    assert {"auroc", "referral_accuracy_area"} <= {row["metric"] for row in rows}
+    assert f"{shift.name}/referral" in drawn and not any("joint" in name or "balanced" in name for name in drawn)
