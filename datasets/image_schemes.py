@@ -63,6 +63,11 @@ class Scheme:
         return SUBSETS[:1] if self.part else SUBSETS
 
     @property
+    def tested(self) -> str:
+        """Return in words where the test images come from."""
+        return "test images cut from the train part" if self.part else "test part"
+
+    @property
     def n_splits(self) -> int:
         return FOLDS if self.held_out == "random" else 1
 

@@ -130,7 +130,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
                 self.root,
                 rows=rows,
                 say=say,
-                own=bool(self.scheme.part),
+                own=self.scheme.tested if self.scheme.part else "",
             )
             labels = self.test.y if rows is None else self.test.y[rows]
             labels = np.tile(labels, len(images) // len(labels))
@@ -143,7 +143,7 @@ class ImageSets(Mapping[str, Callable[[], EvaluationSet]]):
         rows, note = self._some(name, count)
         if rows is None:
             return lambda: EvaluationSet(name, "attack", condition, self.test.x, self.test.y, epsilon=float(epsilon))
-        source, x, y = f"{self.name}, test part{note}", self.test.x[rows], self.test.y[rows]
+        source, x, y = f"{self.name}, {self.scheme.tested}{note}", self.test.x[rows], self.test.y[rows]
         return lambda: EvaluationSet(name, "attack", condition, x, y, source, float(epsilon))
 
     def _some(self, name: str, count: str | None) -> tuple[np.ndarray | None, str]:

@@ -28,14 +28,14 @@ def corrupted(
     *,
     rows: np.ndarray | None = None,
     say: Say = lambda done, lacking: None,
-    own: bool = False,
+    own: str = "",
 ) -> tuple[np.ndarray, str]:
     """Return corrupted test images of `name` ("cifar10", "cifar100") at a severity, and their source in words.
 
     corruption None: all 19, one after another; severity 0 returns the clean images once. Severities are 0 (none) to 5.
-    test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: only these images, equal to those among all; own: the
-    images are other ones than the published test images. Generated images are stored in the file cache (584 MB for
-    10,000 at one severity) and mapped from it, so that a machine makes each once; `say(corruptions made, missing at
+    test_images uint8 [N, 3, 32, 32], test_labels [N]; rows: only these images, equal to those among all; own: what
+    the images are, in words, if not the published test images. Generated images are stored in the file cache (584 MB
+    for 10,000 at one severity) and mapped from it, so that a machine makes each once; `say(corruptions made, missing at
     first)` reports progress. Raises KeyError for another data set, ValueError for another corruption or severity,
     BadData if published images are damaged or in another order, DataNotFound for frost without its files.
     """
@@ -44,7 +44,7 @@ def corrupted(
     chosen = range(first, first + 1 if corruption else len(CORRUPTIONS))
     clean = test_images if rows is None else test_images[rows]
     if severity == 0:
-        return clean, f"{name}, test part"
+        return clean, f"{name}, {own or 'test part'}"
     path = None if own else find_arrays(name, root)
     if path is None and not own and (folder := find_prepared(name, root)):
         each = [read_prepared(folder, CORRUPTIONS[i], severity, test_labels, rows) for i in chosen]
@@ -52,7 +52,7 @@ def corrupted(
     if path is None:
         numbers = np.arange(len(clean)) if rows is None else rows
         images = _generated(name, severity, chosen, clean, numbers, root, say)
-        return images, f"{archive}, generated from the test part, version {VERSION}"
+        return images, f"{archive}, generated from the {own or 'test part'}, version {VERSION}"
     all_clean = test_images.transpose(0, 2, 3, 1)
     arrays = (read_array(path, CORRUPTIONS[i], severity, all_clean, test_labels) for i in chosen)
     images = np.concatenate([(each if rows is None else each[rows]).transpose(0, 3, 1, 2) for each in arrays])

@@ -266,8 +266,13 @@ def test_a_part_has_training_and_test_images_of_the_training_images(
     assert np.array_equal(split.test.y, labels[tested]) and np.array_equal(split.train.y, labels[split.rows["train"]])
     assert (datasets.describe(*about).n_train, datasets.describe(*about).n_test) == (200, 100)
     assert evaluation_content(*about, []).keys() == {"cifar100/train"} and not lacking(*about)
-    corrupted = split.evaluation("cifar100_c-contrast-3-of-20").source
-    assert corrupted.startswith("CIFAR-100-C, generated from the test part")
+    sources = [
+        split.evaluation(name).source
+        for name in (*(f"cifar100_c-contrast-{s}-of-20" for s in (3, 0)), "fgsm-0.1-of-20")
+    ]
+    cut, drawn_of = "test images cut from the train part", ", of which 20 drawn with seed 0, of each class its share"
+    assert sources[0].startswith(f"CIFAR-100-C, generated from the {cut}, version ")
+    assert sources[1:] == [f"cifar100, {cut}{drawn_of}"] * 2
 
 
 def test_reduced_sets_are_named_for_the_number_of_their_images() -> None:
