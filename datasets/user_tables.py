@@ -68,13 +68,13 @@ def add_table(
     .parquet. At its first use a summary is printed: rows, inputs, target, classes, omissions and guesses.
 
     target: name or number of its column, or name of its array (default: the last column, array y); all others are
-    inputs. splits: how many random ones, each with a share `test` of the rows as test subset and a share `validation`
-    of the rest held out; stratified by class. test_rows: a file of row numbers (from 0) for each split's test subset
-    instead. standardise: by mean and standard deviation of the training subset, targets of regression too. header,
-    delimiter, decimal ("." or ","): of a .csv file, guessed where they are None. drop: columns that are no inputs.
-    missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out ("drop"). categories:
-    input columns of names, each of which becomes a column of 0 and 1. Raises ValueError for invalid options; the file
-    is read on first use, and raises BadData.
+    inputs. splits: how many random ones, each with a share `test` of the rows as test subset (of each class its share),
+    and a share `validation` of the rest held out, whatever the class. test_rows: a file of row numbers (from 0) for
+    each split's test subset instead. standardise: by mean and standard deviation of the training subset, targets of
+    regression too. header, delimiter, decimal ("." or ","): of a .csv file, guessed where they are None. drop: columns
+    that are no inputs. missing: rows with empty cells, "?" or NA in an input or the target are refused, or left out
+    ("drop"). categories: input columns of names, each of which becomes a column of 0 and 1. Raises ValueError for
+    invalid options; the file is read on first use, and raises BadData.
     """
     if not isinstance(target, str | int | None) or isinstance(target, bool):
         raise ValueError(f"data set {name}: target: expected one column, its name or number, found {target!r}")
