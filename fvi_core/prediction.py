@@ -186,7 +186,7 @@ class Posterior:
     def score(self, x: Any, y: Any = None, samples: int = 100) -> dict[str, float]:
         """Return metrics at inputs and targets, given directly or by a DataLoader.
 
-        A loader that draws points at random, or changes them, scores what it draws, with a warning.
+        Of a loader that draws points at random, or changes them, the points that it drew are scored, with a warning.
         Accuracy, negative log-likelihood in nats, Brier score and expected calibration error (15 bins) of a classifier;
         root mean square error and negative log-likelihood of a regression, in the units of the targets. Each number of
         a vector target counts as a point: its own likelihood, averaged over points and numbers.

@@ -39,8 +39,7 @@ def page(findings: Found) -> str:
         "# Findings: the papers' claims, by their own numbers and by our records\n\n"
         f"    {RENEW}\n\nwrites this page from the records and from `reports/claims/`.\n"
     )
-    sentences = (*summary(flat(findings)), reservations(flat(findings)), RULE)
-    parts = [introduction, *(f"{sentence}\n" for sentence in sentences)]
+    parts = [introduction, *(f"{sentence}\n" for sentence in _sentences(findings))]
     parts.append("\n".join(f"- *{verdict}*: {words}" for verdict, words in MEANINGS.items()) + "\n")
     linked = [
         (f"[{row[0]}](#{anchor(row[0])})" if row[0] in findings else row[0], *row[1:]) for row in counts(findings)
@@ -84,9 +83,8 @@ def text(findings: Found, width: int, paper: str = "") -> str:
 
 
 def chapter(findings: Found) -> str:
-    """Return the chapter of the PDF: the three sentences, the counts, and a table of claims for each paper."""
-    sentences = (*summary(flat(findings)), reservations(flat(findings)), RULE)
-    parts = [r"\section{Findings}", *map(flowing, sentences), _counts(findings)]
+    """Return the chapter of the PDF: the sentences on all claims, the counts, and a table of claims for each paper."""
+    parts = [r"\section{Findings}", *map(flowing, _sentences(findings)), _counts(findings)]
     for paper, each in findings.items():
         lines = [
             rf"{flowing(f.claim.words)} {{\footnotesize {flowing(f.claim.place)}. [{escape(f.claim.id)}] "
@@ -101,6 +99,12 @@ def chapter(findings: Found) -> str:
             r"\bottomrule\end{longtable}}"
         )
     return "\n\n".join(parts) + "\n\\clearpage"
+
+
+def _sentences(findings: Found) -> tuple[str, ...]:
+    """Return what stands before the claims where there is room for all of it."""
+    every = flat(findings)
+    return (*summary(every), reservations(every), RULE)
 
 
 def _claim(finding: Finding) -> str:
