@@ -12,7 +12,6 @@ import typer
 
 from benchmarks import files
 from benchmarks.commands.options import (
-    PROTOCOLS,
     AlsoOption,
     ResultsOption,
     SeedsOption,
@@ -26,7 +25,7 @@ from benchmarks.suite import Suite
 from benchmarks.sweep.begin import adding, beyond, lacking, parse_seeds
 from benchmarks.sweep.runner import RESULTS, STATE
 from benchmarks.tables.external import with_external_rows
-from reports import interface
+from reports import interface, options
 from reports.aggregate import TableResult
 from reports.choice import WHOLE, Choice, page_size
 from reports.records import Records
@@ -36,41 +35,6 @@ HELP = (
     "Status 1: invalid records were not counted, and are named."
 )
 
-ProtocolOption = Annotated[
-    Optional[str],
-    typer.Option("--protocol", help=f"{PROTOCOLS} (default: the most faithful one with records)"),
-]
-RowOption = Annotated[
-    Optional[list[str]],
-    typer.Option("--row", help="only this row, by label or method; may be repeated, and orders them"),
-]
-ColumnOption = Annotated[
-    Optional[list[str]], typer.Option("--column", help="only this column, by label or data set; may be repeated")
-]
-MetricOption = Annotated[Optional[list[str]], typer.Option("--metric", help="only this metric; may be repeated")]
-DigitsOption = Annotated[
-    Optional[int],
-    typer.Option("--digits", min=0, max=9, help="decimals (default: two digits of each error)"),
-]
-PublishedOption = Annotated[bool, typer.Option("--published/--no-published", help="the published numbers")]
-DifferenceOption = Annotated[bool, typer.Option("--difference/--no-difference", help="differences and verdicts")]
-AcrossOption = Annotated[
-    Optional[bool],
-    typer.Option(
-        "--across/--down", help="methods across or down the page (default: down; in LaTeX whichever takes fewer pages)"
-    ),
-]
-NotesOption = Annotated[bool, typer.Option("--notes/--no-notes", help="the rules, counts and notes below the table")]
-PageOption = Annotated[
-    Optional[str],
-    typer.Option("--page", metavar="WIDTHxHEIGHT", help="text area of your pages in cm, for LaTeX: 17x23"),
-]
-OutOption = Annotated[Path, typer.Option("--out", help="folder to write to")]
-FileOption = Annotated[Path, typer.Option("--file", help="the page to write")]
-PageOfDocsOption = Annotated[
-    Optional[Path],
-    typer.Option("--file", help="the page to write (default: in docs; of other records, in reports/output)"),
-]
 OUT, DOCS, README = ROOT / "reports" / "output", ROOT / "docs", ROOT / "README.md"
 
 
@@ -83,21 +47,21 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     @app.command()
     def table(
         name: TableArgument,
-        protocol: ProtocolOption = None,
+        protocol: options.ProtocolOption = None,
         seeds: SeedsOption = None,
         also: AlsoOption = None,
-        row: RowOption = None,
-        column: ColumnOption = None,
-        metric: MetricOption = None,
-        digits: DigitsOption = None,
-        published: PublishedOption = True,
-        difference: DifferenceOption = True,
-        across: AcrossOption = None,
-        notes: NotesOption = True,
-        page: PageOption = None,
+        row: options.RowOption = None,
+        column: options.ColumnOption = None,
+        metric: options.MetricOption = None,
+        digits: options.DigitsOption = None,
+        published: options.PublishedOption = True,
+        difference: options.DifferenceOption = True,
+        across: options.AcrossOption = None,
+        notes: options.NotesOption = True,
+        page: options.PageOption = None,
         results: ResultsOption = RESULTS,
         state: StateOption = STATE,
-        out: OutOption = OUT,
+        out: options.OutOption = OUT,
     ) -> None:
         """Print one table; write it as Markdown and LaTeX, and draw the figures of a whole table.
 
@@ -119,11 +83,11 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     @app.command()
     def tables(
-        protocol: ProtocolOption = None,
+        protocol: options.ProtocolOption = None,
         seeds: SeedsOption = None,
         results: ResultsOption = RESULTS,
         state: StateOption = STATE,
-        out: OutOption = OUT,
+        out: options.OutOption = OUT,
     ) -> None:
         """Write every table that has the protocol as Markdown and LaTeX, and count its cells."""
         from reports.tables import render_table
@@ -150,7 +114,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
                 "the whole catalogue)",
             ),
         ] = None,
-        protocol: ProtocolOption = None,
+        protocol: options.ProtocolOption = None,
         seeds: SeedsOption = None,
         also: AlsoOption = None,
         size: Annotated[
@@ -177,7 +141,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             bool, typer.Option("--list", help="draw nothing; say which rows of each figure have records")
         ] = False,
         results: ResultsOption = RESULTS,
-        out: OutOption = OUT,
+        out: options.OutOption = OUT,
     ) -> None:
         """Draw figures as PDF and PNG, each with its numbers as CSV and its caption as text; skip and name those
         without records.
@@ -189,22 +153,23 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         For a column of a paper: python -m reports figures rudner2021-figure-6-fashion_mnist --size column --title off
         --format pdf --row FSVI --row MFVI
         """
-        from reports.figures import options, standing, with_runs
+        from reports.figures import options as looks
+        from reports.figures import standing, with_runs
         from reports.figures.own import select
 
         if also and not names:
             raise UsageError(f"--also {also[0]} is for figures that are named: figures uci-points --also METHOD")
         shown = adding(suite, also)
         records = _records(results)
-        chosen = options.Options(
-            *options.size(size),
-            "" if title == options.OFF else title,
+        chosen = looks.Options(
+            *looks.size(size),
+            "" if title == looks.OFF else title,
             tuple(rows or ()),
             tuple(columns or ()),
-            options.font(font),
+            looks.font(font),
             font_size,
         )
-        forms = (*options.forms(formats or []), ".csv", ".txt")
+        forms = (*looks.forms(formats or []), ".csv", ".txt")
         figures = select(names or [], shown, records, protocol)
         if listed:
             found = list(with_runs(figures, shown, records, protocol, parse_seeds(seeds), chosen))
@@ -213,7 +178,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         _end(_draw(shown, figures, protocol, parse_seeds(seeds), records, out, forms, chosen))
 
     @app.command()
-    def coverage(results: ResultsOption = RESULTS, out: OutOption = OUT) -> None:
+    def coverage(results: ResultsOption = RESULTS, out: options.OutOption = OUT) -> None:
         """Count, per paper and table, the published cells, those with records, and those reproduced."""
         from reports import coverage as counting
 
@@ -257,7 +222,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     @app.command()
     def protocols(
-        file: FileOption = DOCS / "protocols.md",
+        file: options.FileOption = DOCS / "protocols.md",
     ) -> None:
         """Write docs/protocols.md: our settings beside those of the papers and of their authors' code."""
         from reports.protocols.page import page
@@ -267,7 +232,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     @app.command()
     def causes(
         results: ResultsOption = RESULTS,
-        file: PageOfDocsOption = None,
+        file: options.PageOfDocsOption = None,
     ) -> None:
         """Write docs/causes.md: every cell that differs at protocol paper, its cause, and what was tried."""
         from reports.tried import page
@@ -281,8 +246,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
     def findings(
         paper: Annotated[str, typer.Option("--paper", help="print every claim of this paper, not the main ones")] = "",
         results: ResultsOption = RESULTS,
-        out: OutOption = OUT,
-        file: PageOfDocsOption = None,
+        out: options.OutOption = OUT,
+        file: options.PageOfDocsOption = None,
         readme: Annotated[
             Optional[Path], typer.Option("--readme", help="the file whose table is renewed (default: as for --file)")
         ] = None,
@@ -295,13 +260,34 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
             raise unknown("paper", paper, claims.papers())
         records = _records(results)
         verdicts = page.of_book(Book(suite, records))
-        print(page.text(verdicts, min(shutil.get_terminal_size((100, 24)).columns, 120), paper))
+        print(page.text(verdicts, _width(), paper))
         comparisons = _written(out / "findings.csv", words.as_csv(words.flat(verdicts)))
         own = results.resolve() == RESULTS
         listed = _written(file or (DOCS if own else out) / "findings.md", page.page(verdicts))
         readme = readme or (README if own else out / README.name)
         if readme.is_file():
             files.write(readme, page.readme(readme.read_text(encoding="utf-8"), verdicts))  # only a part of it is ours
+        print(f"Every claim: {listed}; every comparison: {comparisons}")
+        _end(records.problems)
+
+    @app.command("claims")
+    def own_claims(
+        file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV file of claims (docs/verdicts.md)")],
+        also: AlsoOption = None,
+        results: ResultsOption = RESULTS,
+        out: options.OutOption = OUT,
+    ) -> None:
+        """Judge claims of your own, by published numbers and by the records, as findings judges those of the papers."""
+        from reports.findings import page, words
+
+        records = _records(results)
+        found = interface.judged(file, records, also or (), suite)
+        print(page.text_of_file(found, _width()))
+        command = " ".join(
+            [".venv/bin/python -m reports claims", str(file), *(f"--also '{name}'" for name in also or ())]
+        )
+        listed = _written(out / f"claims-{file.stem}.md", page.page_of_file(found, command))
+        comparisons = _written(out / f"claims-{file.stem}.csv", words.as_csv(found))
         print(f"Every claim: {listed}; every comparison: {comparisons}")
         _end(records.problems)
 
@@ -387,6 +373,11 @@ def _end(problems: Iterable[str], printed: Collection[str] = ()) -> None:
             print(problem)
     if problems:
         raise typer.Exit(1)
+
+
+def _width() -> int:
+    """Return the width of the terminal's lines of text."""
+    return min(shutil.get_terminal_size((100, 24)).columns, 120)
 
 
 def _written(path: Path, text: str) -> str:

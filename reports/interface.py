@@ -7,10 +7,12 @@ train and measure, are included, so that one import serves a notebook. Problems 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.errors import unknown
+from benchmarks.errors import BenchmarkError, UsageError, unknown
 from benchmarks.interface import measure, plan, records, run, score
 from benchmarks.suite import Suite
 from benchmarks.sweep.begin import SUITE, Names, Seeds, TooLong, parse_seeds, with_rows
@@ -23,7 +25,10 @@ from reports.choice import WHOLE, Choice
 from reports.coverage import COUNTS
 from reports.coverage import coverage as count_coverage
 from reports.findings import words
+from reports.findings.claims import read
+from reports.findings.comparisons import check
 from reports.findings.page import of_book
+from reports.findings.verdicts import Finding, judge
 from reports.page.book import Book
 from reports.records import Records, recorded
 
@@ -35,6 +40,7 @@ __all__ = [
     "Choice",
     "TooLong",
     "aggregate",
+    "claims",
     "coverage",
     "findings",
     "measure",
@@ -127,12 +133,33 @@ def findings(results: Path | str = RESULTS, *, suite: Suite = SUITE) -> pandas.D
 
     Columns are in :data:`reports.findings.words.COLUMNS`.
     """
-    import pandas
-
     known = Records(results)
-    frame = pandas.DataFrame(words.rows(words.flat(of_book(Book(suite, known)))), columns=list(words.COLUMNS))
-    frame.attrs["problems"] = known.problems
-    return frame
+    return _comparisons(words.flat(of_book(Book(suite, known))), known)
+
+
+def claims(
+    file: Path | str, results: Path | str = RESULTS, *, also: Names = (), suite: Suite = SUITE
+) -> pandas.DataFrame:
+    """Return a row for every comparison of every claim of a CSV file of one's own, as :func:`findings` does.
+
+    also: methods that have a row more in the tables that the file names. Raises BenchmarkError for an invalid file, and
+    for a claim that cannot be tested.
+    """
+    known = Records(results)
+    return _comparisons(judged(Path(file), known, also, suite), known)
+
+
+def judged(file: Path, known: Records, also: Names = (), suite: Suite = SUITE) -> list[Finding]:
+    """Return both verdicts on every claim of a file of one's own; see :func:`claims`."""
+    table = cache(lambda name: chosen(name, known, also, suite))
+    listed = read(file)
+    for claim in listed:
+        try:
+            for test in claim.tests:
+                check(test, list(map(table, test.tables)), claim.not_worse)
+        except UsageError as error:
+            raise BenchmarkError(f"{file}: claim {claim.id}: {error}") from error
+    return judge(listed, suite, lambda name, protocol: result(table(name), protocol, None, known))
 
 
 def chosen(name: str, known: Records, also: Names = (), suite: Suite = SUITE) -> Any:
@@ -145,6 +172,14 @@ def result(table: Any, protocol: str | None, seeds: Seeds, known: Records) -> Ta
     """Return every cell of a table, as all forms show it. Raises UnknownName and UsageError."""
     shown, known = recorded(table, protocol, known)
     return aggregate_table(table, shown, known, parse_seeds(seeds))
+
+
+def _comparisons(found: Sequence[Finding], known: Records) -> pandas.DataFrame:
+    import pandas
+
+    frame = pandas.DataFrame(words.rows(found), columns=list(words.COLUMNS))
+    frame.attrs["problems"] = known.problems
+    return frame
 
 
 def _cell(cell: CellResult) -> list[Any]:

@@ -31,6 +31,7 @@ from benchmarks.sweep.plan import MEANINGLESS, make_plan, missing_data
 from reports.findings.page import of_book
 from reports.findings.verdicts import Finding, Verdict
 from reports.findings.words import flat
+from reports.interface import judged
 from reports.page.book import Book
 from reports.records import Records, recorded
 
@@ -59,12 +60,12 @@ def decisive(finding: Finding, suite: Suite) -> Iterator[RunConfig]:
 
 
 def claims(
-    results: Path, state: Path, suite: Suite = SUITE, undecided: bool = False
+    results: Path, state: Path, suite: Suite = SUITE, undecided: bool = False, file: Path | None = None
 ) -> list[tuple[Finding, int, Estimate]]:
     """Return each claim that more runs would test, or decide where ``undecided``, the number of these, and their
-    estimate; cheapest first."""
-    known, listed = Known(Store(results, suite.metrics), state), []
-    for finding in flat(of_book(Book(suite, Records(results)))):
+    estimate; cheapest first. file: of claims in place of those of the papers."""
+    known, listed, records = Known(Store(results, suite.metrics), state), [], Records(results)
+    for finding in judged(file, records, suite=suite) if file else flat(of_book(Book(suite, records))):
         protocol, runs = (finding.protocol, decisive) if undecided else (PAPER, lacking)
         tables = (table for table in map(suite.table, finding.claim.tables) if protocol in table.protocols)
         metrics = merged(table.metrics_of_runs(protocol) for table in tables)
@@ -107,12 +108,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.missing", description=__doc__)
     parser.add_argument("what", choices=("claims", "undecided", "rows"), help="what lacks the runs that are listed")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="for rows, names of tables (all)")
+    parser.add_argument("--claims", type=Path, metavar="FILE", help="claims of your own, in place of the papers'")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the records (results)")
     parser.add_argument("--state", type=Path, default=Path(".state"), help="folder of checkpoints (.state)")
     options = parser.parse_args(arguments)
     if options.what != "rows":
         listed = [("claim", "missing runs", "core-hours", "tables")]
-        for finding, count, cost in claims(options.results, options.state, undecided=options.what == "undecided"):
+        for finding, count, cost in claims(
+            options.results, options.state, undecided=options.what == "undecided", file=options.claims
+        ):
             listed.append((finding.claim.id, str(count), cost.core_hours, " ".join(finding.claim.tables)))
         print(columns(listed))
     else:

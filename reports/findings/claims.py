@@ -1,9 +1,10 @@
-"""Claims of the papers, from the CSV files of reports/claims: what each says, and the comparisons that it names.
+"""Claims, from the CSV files of reports/claims and those of users: what each says, and the comparisons that it names.
 
 A claim has one line for each of its tests; its later lines leave place, claim and kind empty. A test names one table or
 several (separated by ``;``), rows by their labels, and columns by patterns ``dataset:condition:metric`` in the words of
-the published table (``{a,b}`` stands for either, ``*`` for anything, `` + `` separates patterns). ``form`` says which
-cells are compared:
+the published table, or of the table itself where it has none (``{a,b}`` stands for either, ``*`` for anything, `` + ``
+separates patterns). ``kind`` is ``better`` where it is empty. ``form`` says which cells are compared, ``each`` where it
+is empty:
 
 * ``each``: every row of ``a`` with every row of ``b``, or with 0 (with ``value``: with that number) without ``b``;
 * ``matched``: the first of ``a`` with the first of ``b``, and so on;
@@ -17,7 +18,9 @@ cells are compared:
 ``hedge`` is the paper's word by which a claim allows exceptions, such as generally.
 
 ``base`` names columns that are subtracted from those of the same data set. ``X minus Y`` as a row is a difference of
-two rows. ``side`` says which side is claimed, where it is not the better one of the metric.
+two rows. ``side`` says which side is claimed, where it is not the better one of the metric. ``margin`` is how much
+worse ``not_worse`` may be, in the unit of records, in place of the margin in margins.csv. A file may leave out the
+columns :data:`OPTIONAL`.
 """
 
 from __future__ import annotations
@@ -36,12 +39,22 @@ FOLDER = Path(__file__).parents[1] / "claims"
 MARGINS = FOLDER / "margins.csv"
 COLUMNS = (
     "id", "place", "claim", "kind", "table", "a", "b", "columns", "form", "side", "base", "value", "main", "note",
-    "hedge",
+    "hedge", "margin",
 )  # fmt: skip
+OPTIONAL = tuple(name for name in COLUMNS if name not in ("id", "claim", "table", "a", "columns"))
 KINDS = ("better", "not_worse", "closer", "monotone", "absolute", "qualitative")
 FORMS = ("each", "matched", "equal", "rows", "columns", "spread", "second", "rank")
 SIDES = {"": 0, "higher": 1, "lower": -1}
 MINUS = " minus "
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Margin of "not worse": absolute in the unit of records, or a share of the other's value."""
+
+    size: float
+    relative: bool
+    source: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,11 @@ class Rule:
     side: int = 0
     base: tuple[str, ...] = ()
     value: float | None = None
+    margin: Margin | None = None
+
+    def margin_of(self, metric: str) -> Margin | None:
+        """Return how much worse a row that is not worse may be in a metric; None where no file says it."""
+        return self.margin or margins().get(metric)
 
 
 @dataclass(frozen=True)
@@ -82,18 +100,14 @@ class Claim:
         return "" if self.tests else "figure only" if pictured else "no number named"
 
     @property
+    def not_worse(self) -> bool:
+        """Whether the claim allows to be worse by a margin."""
+        return self.kind == "not_worse"
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """Tables of its tests, without repeats."""
         return tuple(dict.fromkeys(name for test in self.tests for name in test.tables))
-
-
-@dataclass(frozen=True)
-class Margin:
-    """Margin of "not worse": absolute in the unit of records, or a share of the other's value."""
-
-    size: float
-    relative: bool
-    source: str
 
 
 def papers() -> list[str]:
@@ -102,16 +116,20 @@ def papers() -> list[str]:
 
 
 @cache
-def load(paper: str, folder: Path = FOLDER) -> tuple[Claim, ...]:
+def load(paper: str) -> tuple[Claim, ...]:
     """Return every claim of a paper. Raises BenchmarkError for an invalid file."""
-    path = folder / f"{paper}.csv"
+    return read(FOLDER / f"{paper}.csv")
+
+
+def read(path: Path) -> tuple[Claim, ...]:
+    """Return every claim of a file, whose name stands for the paper. Raises BenchmarkError for an invalid file."""
     found: dict[str, Claim] = {}
-    for row, where in lines_of(path, COLUMNS, COLUMNS):
-        test = _test(row, where)
+    for row, where in lines_of(path, COLUMNS, COLUMNS[1:], absent=OPTIONAL):
+        test, kind = _test(row, where), row["kind"] or KINDS[0]
         if row["claim"]:
-            if row["id"] in found or row["kind"] not in KINDS or not row["place"]:
-                raise BenchmarkError(f"{where}: expected a new id, a place and a kind out of {', '.join(KINDS)}")
-            about = row["id"], paper, row["place"], row["claim"], row["kind"], row["note"]
+            if row["id"] in found or kind not in KINDS:
+                raise BenchmarkError(f"{where}: expected a new id, and a kind out of {', '.join(KINDS)}")
+            about = row["id"], path.stem, row["place"], row["claim"], kind, row["note"]
             found[row["id"]] = Claim(*about, row["main"] == "yes", (test,) if test else (), row["hedge"])
         elif row["id"] in found and test:
             claim = found[row["id"]]
@@ -144,11 +162,22 @@ def matches(pattern: str, dataset: str, condition: str, metric: str) -> bool:
 
 
 def _test(row: dict[str, str], where: str) -> Rule | None:
-    if not row["form"]:
+    if not row["table"]:
         return None
-    if row["form"] not in FORMS or row["side"] not in SIDES or not (row["table"] and row["a"] and row["columns"]):
-        raise BenchmarkError(f"{where}: expected a table, rows, columns and a form out of {', '.join(FORMS)}")
-    listed = {name: tuple(filter(None, row[name].split(";"))) for name in ("table", "a", "b")}
+    form = row["form"] or FORMS[0]
+    if form not in FORMS or row["side"] not in SIDES or not (row["a"] and row["columns"]):
+        raise BenchmarkError(
+            f"{where}: expected rows, columns, a form out of {', '.join(FORMS)}, and as side higher, lower or nothing"
+        )
+    listed = {name: tuple(filter(None, map(str.strip, row[name].split(";")))) for name in ("table", "a", "b")}
     columns, base = (tuple(filter(None, row[name].split(" + "))) for name in ("columns", "base"))
-    value = float(row["value"]) if row["value"] else None
-    return Rule(listed["table"], listed["a"], listed["b"], columns, row["form"], SIDES[row["side"]], base, value)
+    value, margin = (_number(row[name], where) for name in ("value", "margin"))
+    own = None if margin is None else Margin(margin, False, "the claim")
+    return Rule(listed["table"], listed["a"], listed["b"], columns, form, SIDES[row["side"]], base, value, own)
+
+
+def _number(cell: str, where: str) -> float | None:
+    try:
+        return float(cell) if cell else None
+    except ValueError:
+        raise BenchmarkError(f"{where}: expected a number, found {cell!r}") from None

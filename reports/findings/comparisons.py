@@ -10,9 +10,9 @@ from typing import Any
 
 import scipy  # scipy.special, slow to load, is loaded at its first use
 
-from benchmarks.errors import unknown
+from benchmarks.errors import UsageError, unknown
 from reports.aggregate import CellResult, TableResult
-from reports.findings.claims import MINUS, Rule, expanded, margins, matches
+from reports.findings.claims import MINUS, Rule, expanded, matches
 from reports.labels import direction, name
 from reports.mean_ranks import bar_of_published, bar_of_runs, ranks
 from reports.significance import Paired, compare
@@ -120,24 +120,46 @@ class Comparison:
         return found if found.n > 1 else "fewer than two splits and seeds that all rows have"
 
 
-def of(test: Rule, results: dict[str, TableResult], not_worse: bool) -> Iterator[Comparison]:
-    """Yield the comparisons of a test in the tables that it names."""
+def of(test: Rule, results: dict[str, TableResult], not_worse: bool, paper: str = "") -> Iterator[Comparison]:
+    """Yield the comparisons of a test in the tables that it names; where a paper prints numbers, its claims name only
+    printed comparisons."""
     for result in results.values():
         comparisons = list(_Maker(test, result, not_worse).comparisons())
         printed = [each for each in comparisons if each.published() is not None]
-        yield from printed or comparisons  # where a paper prints numbers, only printed comparisons count
+        yield from (printed if result.table.paper == paper else []) or comparisons
 
 
-def check(test: Rule, tables: Sequence[Any]) -> None:
-    """Raise UnknownName for a row or a column that none of a test's tables has."""
+def check(test: Rule, tables: Sequence[Any], not_worse: bool) -> None:
+    """Check that a test can be made in its tables.
+
+    Raises UnknownName for a row or a column that none of them has, and UsageError for rows without partners, a metric
+    of which neither side is better, and a metric without margin in a claim that something is not worse.
+    """
     labels = {row.label for table in tables for row in table.rows}
     for label in (part for each in (*test.a, *test.b) for part in each.split(MINUS)):
         if label not in labels:
             raise unknown("row", label, labels)
-    names = [_names(column) for table in tables for column in table.columns]
+    if test.form in ("matched", "equal") and len(test.a) != len(test.b):
+        raise UsageError(f"form {test.form}: expected as many rows b as rows a, found {len(test.b)} and {len(test.a)}")
+    if test.form in ("spread", "second", "rank") and not test.b:
+        raise UsageError(f"form {test.form}: expected rows b")
+    columns = [(column, _names(column)) for table in tables for column in table.columns]
     for pattern in expanded(test.columns + test.base):
-        if not any(matches(pattern, *each) for each in names):
-            raise unknown("column", pattern, {":".join(each) for each in names})
+        found = [(column, names) for column, names in columns if matches(pattern, *names)]
+        if not found:
+            raise unknown("column", pattern, {":".join(names) for _, names in columns})
+        for column, (_, _, metric) in found:
+            if test.form != "spread":
+                _side(test, column.cell.metric)
+            if not_worse and not test.margin_of(metric):
+                raise UsageError(f"not_worse needs a margin for {metric}: give it in column margin")
+
+
+def _side(test: Rule, metric: str) -> int:
+    """Return 1 where higher values are claimed and -1 where lower ones are. Raises UsageError where nothing says it."""
+    if side := test.side or direction(metric):
+        return side
+    raise UsageError(f"a claim on {metric} needs a side: higher or lower")
 
 
 def _names(column: Any) -> tuple[str, str, str]:
@@ -198,7 +220,7 @@ class _Maker:
         self, words: str, column: str, j: int, terms: Terms, slack: float = 0.0, sign: int = 0, chosen: bool = False
     ) -> Comparison:
         sign = sign or self._sign(j)
-        if self.not_worse and (margin := margins().get(_names(self.result.table.columns[j])[2])):
+        if self.not_worse and (margin := self.test.margin_of(_names(self.result.table.columns[j])[2])):
             if margin.relative:  # only for two rows where lower is better: the other may be larger by this share
                 terms = tuple((w if w > 0 else w * (1 + margin.size), cell) for w, cell in terms)
             else:
@@ -208,11 +230,7 @@ class _Maker:
         return Comparison(words, column, self.result.table.name, sign, terms, place, slack, overlap, chosen)
 
     def _sign(self, j: int) -> int:
-        metric = self.result.table.columns[j].cell.metric
-        sign = self.test.side or direction(metric)
-        if not sign:
-            raise ValueError(f"a claim on {metric} needs a side: higher or lower")
-        return sign
+        return _side(self.test, self.result.table.columns[j].cell.metric)
 
     def _label(self, j: int) -> str:
         column = self.result.table.columns[j]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from fvi_core.telling import plural
 from reports.findings.verdicts import MEANINGS, Finding, every
 from reports.findings.words import (
     COUNTS,
     RULE,
+    RULE_OF_FILE,
     by_paper,
     by_records,
+    by_verdict,
     caveats,
     counts,
     details,
@@ -25,6 +28,7 @@ from reports.tex import escape, flowing
 RENEW = ".venv/bin/python -m reports findings"
 START, END = "<!-- findings: python -m reports findings -->\n", "<!-- end of findings -->\n"
 HEADER = ("claim", "by the paper's own numbers", "by our records")
+HEADER_OF_FILE = ("claim", "by published numbers", "by the records")
 Found = Mapping[str, Sequence[Finding]]
 
 
@@ -45,10 +49,14 @@ def page(findings: Found) -> str:
         (f"[{row[0]}](#{anchor(row[0])})" if row[0] in findings else row[0], *row[1:]) for row in counts(findings)
     ]
     parts.append(grid(COUNTS, linked))
-    for paper, each in findings.items():
-        lines = [(_claim(finding), escaped(by_paper(finding)), _records(finding)) for finding in each]
-        parts.append(f"## {paper}\n\n{grid(HEADER, lines)}")
+    parts += [f"## {paper}\n\n{_grid(each, HEADER)}" for paper, each in findings.items()]
     return "\n".join(parts)
+
+
+def page_of_file(findings: Sequence[Finding], command: str) -> str:
+    """Return the page of the claims of a user's file, with the command that writes it."""
+    parts = ("# Claims", f"    {command}", _verdicts(findings), RULE_OF_FILE, _grid(findings, HEADER_OF_FILE))
+    return "\n\n".join(parts)
 
 
 def table(findings: Found) -> str:
@@ -74,8 +82,18 @@ def readme(text: str, findings: Found) -> str:
 
 def text(findings: Found, width: int, paper: str = "") -> str:
     """Return the terminal's text: the sentences, and the claims of a paper or those that matter most."""
-    lines = [line for sentence in summary(flat(findings)) for line in textwrap.wrap(sentence, width)]
-    for each in findings[paper] if paper else [each for each in flat(findings) if each.claim.main]:
+    listed = findings[paper] if paper else [each for each in flat(findings) if each.claim.main]
+    return _listed(summary(flat(findings)), listed, width)
+
+
+def text_of_file(findings: Sequence[Finding], width: int) -> str:
+    """Return the terminal's text of the claims of a user's file."""
+    return _listed([_verdicts(findings)], findings, width)
+
+
+def _listed(sentences: Iterable[str], findings: Iterable[Finding], width: int) -> str:
+    lines = [line for sentence in sentences for line in textwrap.wrap(sentence, width)]
+    for each in findings:
         lines += ["", *textwrap.wrap(f"{each.claim.id}: {each.claim.words}", width)]
         for label, words in (("paper", by_paper(each)), ("ours", by_records(each)), ("", details(each))):
             lines += textwrap.wrap(words, width, initial_indent=f"  {label:<7}", subsequent_indent=" " * 9)
@@ -107,12 +125,22 @@ def _sentences(findings: Found) -> tuple[str, ...]:
     return (*summary(every), reservations(every), RULE)
 
 
+def _verdicts(findings: Sequence[Finding]) -> str:
+    """Count the claims of a user's file by verdict."""
+    return f"{plural(len(findings), 'claim')}, by the records: {by_verdict(findings)}."
+
+
+def _grid(findings: Iterable[Finding], header: tuple[str, ...]) -> str:
+    return grid(header, [(_claim(each), escaped(by_paper(each)), _records(each)) for each in findings])
+
+
 def _claim(finding: Finding) -> str:
     claim = finding.claim
     tables = f"Tables: {', '.join(claim.tables)}." if claim.tables else ""
     note = " ".join(filter(None, (claim.note if claim.tests else "", caveats(finding))))
-    parts = (f"**{escaped(claim.words)}**", escaped(f"{claim.place}."), escaped(tables), note and f"*{escaped(note)}*")
-    return f"{claim.id}: {' '.join(filter(None, parts))}"
+    place = f"{claim.place}." if claim.place else ""
+    parts = (f"**{escaped(claim.words)}**", escaped(place), escaped(tables), note and f"*{escaped(note)}*")
+    return f"{escaped(claim.id)}: {' '.join(filter(None, parts))}"
 
 
 def _records(finding: Finding) -> str:

@@ -233,7 +233,7 @@ def _under(claim: Claim, suite: Suite, results: Results, protocol: str) -> Findi
             name: results(name, suite.table(name).default_protocol if name in without else protocol)
             for name in test.tables
         }
-        for comparison in of(test, known, claim.kind == "not_worse"):
+        for comparison in of(test, known, claim.not_worse, claim.paper):
             lacking = f"no protocol {protocol} of table {comparison.table}" if comparison.table in without else ""
             tested.append(Tested(comparison, lacking or comparison.tested()))
     return Finding(claim, protocol if any(each.paired for each in tested) else "", tuple(tested))

@@ -11,22 +11,26 @@ from typing import Any
 
 from benchmarks.tables.spec import UNREDUCED
 from reports.aggregate import TableResult
-from reports.findings.claims import expanded, margins
+from reports.findings.claims import expanded
 from reports.findings.comparisons import AGAINST, FOR
 from reports.findings.verdicts import Finding, Tested, Verdict
 from reports.labels import name
 from reports.shown import Shown, pair
 from reports.significance import ALPHA, MOST
 
-RULE = (
+_RULE = (
     "By the paper: a comparison goes the claimed way where its printed numbers differ by more than two combined "
     "standard errors, or by their sign where no error is printed, and by more than rounding may hide. By our records: "
     "a t-test over shared splits and seeds. A claim holds where all comparisons that it names are significant, with "
-    f"Holm's correction over the claims of its paper, level {ALPHA}. A protocol other than paper is reduced; protocols "
+    f"Holm's correction over the claims of {{}}, level {ALPHA}. A protocol other than paper is reduced; protocols "
     "are never mixed. An effect above 0 goes the claimed way; the margin of a claim that something is not worse is "
-    "added to it. A claim is in our words; its quotation is the first words of the passage. dirichlet2022-9 is a part "
-    "of dirichlet2022-8."
+    "added to it."
 )
+RULE = (
+    f"{_RULE.format('its paper')} A claim is in our words; its quotation is the first words of the passage. "
+    "dirichlet2022-9 is a part of dirichlet2022-8."
+)
+RULE_OF_FILE = _RULE.format("the file")
 USUAL = 10
 """Runs that the papers' tables most often have."""
 COLUMNS = {
@@ -171,16 +175,20 @@ def protocol(finding: Finding) -> str:
 
 def margin(finding: Finding) -> str:
     """Return the margins of a claim of kind not worse, with their origin; empty for other claims."""
-    if finding.claim.kind != "not_worse":
+    if not finding.claim.not_worse:
         return ""
-    patterns = expanded(tuple(pattern for rule in finding.claim.tests for pattern in rule.columns))
-    named = dict.fromkeys(pattern.rpartition(":")[2] for pattern in patterns)
+    known = {
+        pattern.rpartition(":")[2]: rule.margin_of(pattern.rpartition(":")[2])
+        for rule in finding.claim.tests
+        for pattern in expanded(rule.columns)
+    }
     sizes = [
-        f"{name(metric).partition(' (')[0]} {known.size:g}" + (" of the other's value" if known.relative else "")
-        for metric in named
-        if (known := margins().get(metric))
+        f"{name(metric).partition(' (')[0]} {each.size:g}" + (" of the other's value" if each.relative else "")
+        for metric, each in known.items()
+        if each
     ]
-    return f"Margin (ours, as the paper names none): {', '.join(sizes)}." if sizes else ""
+    origin = "" if any(rule.margin for rule in finding.claim.tests) else " (ours, as the paper names none)"
+    return f"Margin{origin}: {', '.join(sizes)}." if sizes else ""
 
 
 def caveats(finding: Finding) -> str:
@@ -192,9 +200,13 @@ def caveats(finding: Finding) -> str:
 
 def on_table(table: str, findings: Iterable[Finding]) -> str:
     """Count the claims on a table by verdict; empty without any."""
-    by_verdict = _by(each for each in findings if table in each.claim.tables)
-    numbers = [f"{len(each)} {verdict}" for verdict, each in by_verdict.items() if each]
-    return f"Claims on this table: {', '.join(numbers)}." if numbers else ""
+    numbers = by_verdict(each for each in findings if table in each.claim.tables)
+    return f"Claims on this table: {numbers}." if numbers else ""
+
+
+def by_verdict(findings: Iterable[Finding]) -> str:
+    """Count claims by their verdict by the records; empty without any."""
+    return ", ".join(f"{len(each)} {verdict}" for verdict, each in _by(findings).items() if each)
 
 
 def best(result: TableResult) -> tuple[int, list[tuple[str, int]]]:

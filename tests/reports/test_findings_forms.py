@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
+from benchmarks.errors import UsageError
 from reports.aggregate import TableResult, aggregate
 from reports.findings import verdicts
 from reports.findings.claims import Claim, Rule
@@ -134,7 +135,7 @@ def test_infinite_values_and_runs_without_a_partner_are_not_tested(wide: TableRe
 
 
 def test_a_metric_without_a_better_side_needs_one(wide: TableResult) -> None:
-    with pytest.raises(ValueError, match="needs a side"):
+    with pytest.raises(UsageError, match="needs a side"):
         effects(wide, Rule(("free",), ("a",), ("b",), ("mnist:angle=0:predictive_entropy",), "each"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -81,7 +82,9 @@ def test_an_undecided_claim_needs_the_seeds_that_would_decide_it_at_the_scatter_
 
 def test_the_list_says_what_each_claim_costs(found, monkeypatch, capsys):
     rows = found()
-    monkeypatch.setattr(missing, "claims", lambda results, state, undecided: rows)
-    missing.main(["claims"])
+    monkeypatch.setattr(
+        missing, "claims", lambda results, state, undecided, file: rows if file == Path("mine.csv") else []
+    )
+    missing.main(["claims", "--claims", "mine.csv"])
     head, line = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "claim" and re.split("  +", line) == ["dear", "2", "at least 0.028", "fake"]

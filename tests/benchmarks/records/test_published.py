@@ -81,7 +81,7 @@ def test_a_wrong_header_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"1,boston,,GP,rm\xffse,3.1,0.2,5,", b"1," + b"x" * 200_000, b'1,"boston'])
 def test_a_stray_byte_and_a_long_or_open_field_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "some2020.csv").write_bytes(HEADER.encode() + b"\n" + content + b"\n")
-    with pytest.raises(published.InvalidPublished, match=r"some2020\.csv: expected a CSV file in UTF-8, found: .*git"):
+    with pytest.raises(published.InvalidPublished, match=r"some2020\.csv: expected a CSV file in UTF-8, found: "):
         published.load("some2020", tmp_path)
 
 
