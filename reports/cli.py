@@ -286,9 +286,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         command = " ".join(
             [".venv/bin/python -m reports claims", str(file), *(f"--also '{name}'" for name in also or ())]
         )
-        listed = _written(out / f"claims-{file.stem}.md", page.page_of_file(found, command))
-        comparisons = _written(out / f"claims-{file.stem}.csv", words.as_csv(found))
-        print(f"Every claim: {listed}; every comparison: {comparisons}")
+        forms = {".md": page.page_of_file(found, command), ".tex": page.tex_of_file(found), ".csv": words.as_csv(found)}
+        listed, tex, comparisons = (_written(out / f"claims-{file.stem}{form}", text) for form, text in forms.items())
+        print(f"Every claim: {listed} and {tex}; every comparison: {comparisons}")
         _end(records.problems)
 
     for each in app.registered_commands:

@@ -104,19 +104,32 @@ def chapter(findings: Found) -> str:
     """Return the chapter of the PDF: the sentences on all claims, the counts, and a table of claims for each paper."""
     parts = [r"\section{Findings}", *map(flowing, _sentences(findings)), _counts(findings)]
     for paper, each in findings.items():
-        lines = [
-            rf"{flowing(f.claim.words)} {{\footnotesize {flowing(f.claim.place)}. [{escape(f.claim.id)}] "
-            rf"{flowing(caveats(f))}}} & {_led(by_paper(f))} & {_led(by_records(f))}. "
-            rf"{flowing(details(f))} \\\addlinespace"
-            for f in each
-        ]
-        head = " & ".join(map(escape, HEADER))
-        parts.append(
-            rf"\subsection{{{escape(paper)}}}{{\small\begin{{longtable}}{{@{{}}*{{3}}{{>{{\raggedright\arraybackslash}}"
-            rf"p{{0.31\linewidth}}}}@{{}}}}\toprule {head} \\\midrule\endhead" + "\n" + "\n".join(lines) + "\n"
-            r"\bottomrule\end{longtable}}"
-        )
+        parts.append(rf"\subsection{{{escape(paper)}}}{{\small{_longtable(each, HEADER)}}}")
     return "\n\n".join(parts) + "\n\\clearpage"
+
+
+def tex_of_file(findings: Sequence[Finding]) -> str:
+    """Return the claims of a user's file as LaTeX, for packages array, booktabs and longtable."""
+    return f"% {_verdicts(findings)}\n{_longtable(findings, HEADER_OF_FILE)}\n"
+
+
+def _longtable(findings: Iterable[Finding], header: tuple[str, ...]) -> str:
+    lines = [
+        rf"{flowing(f.claim.words)} {{\footnotesize {flowing(_place(f))} [{escape(f.claim.id)}] "
+        rf"{flowing(caveats(f))}}} & {_led(by_paper(f))} & {_led(by_records(f))}. "
+        rf"{flowing(details(f))} \\\addlinespace"
+        for f in findings
+    ]
+    head = " & ".join(map(escape, header))
+    return (
+        r"\begin{longtable}{@{}*{3}{>{\raggedright\arraybackslash}p{0.31\linewidth}}@{}}"
+        rf"\toprule {head} \\\midrule\endhead" + "\n" + "\n".join(lines) + "\n" + r"\bottomrule\end{longtable}"
+    )
+
+
+def _place(finding: Finding) -> str:
+    """Return where a claim stands, as a sentence; empty without a place."""
+    return f"{finding.claim.place}." if finding.claim.place else ""
 
 
 def _sentences(findings: Found) -> tuple[str, ...]:
@@ -138,8 +151,7 @@ def _claim(finding: Finding) -> str:
     claim = finding.claim
     tables = f"Tables: {', '.join(claim.tables)}." if claim.tables else ""
     note = " ".join(filter(None, (claim.note if claim.tests else "", caveats(finding))))
-    place = f"{claim.place}." if claim.place else ""
-    parts = (f"**{escaped(claim.words)}**", escaped(place), escaped(tables), note and f"*{escaped(note)}*")
+    parts = (f"**{escaped(claim.words)}**", escaped(_place(finding)), escaped(tables), note and f"*{escaped(note)}*")
     return f"{escaped(claim.id)}: {' '.join(filter(None, parts))}"
 
 

@@ -13,9 +13,11 @@ from scipy import stats
 from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports import interface
-from reports.cli import build
+from reports.cli import DOCS, build
+from reports.findings import page
 from reports.findings.verdicts import Finding, Verdict
 from reports.records import Records
+from tests.reports.compiling import compiled, faults
 from tests.reports.fakes import Cell, Column
 from tests.reports.test_findings import SUITE, A, B, C, printed, runs
 from tools import missing
@@ -119,6 +121,16 @@ def test_the_command_and_the_frame_say_the_same(runs: Runs, tmp_path: Path, call
     frame = interface.claims(given, tmp_path / "results", suite=SUITE)  # type: ignore[arg-type]
     assert float(row["effect"]) == frame["effect"][0] == pytest.approx(sum(B) / 4 - sum(A) / 4)
     assert set(row) == set(frame.columns) and frame.attrs["problems"] == []
+
+
+def test_its_latex_compiles_with_the_packages_that_the_page_names(runs: Runs, tmp_path: Path) -> None:
+    found = judged(runs(MFVI=A, Ensemble=B), f"a_1,50 % & lower,not_worse,free,MFVI,Ensemble,{RMSE},,,0.1")
+    packages = ("array", "booktabs", "longtable")
+    assert all(name in (DOCS / "verdicts.md").read_text() for name in packages)
+    head = rf"\documentclass{{article}}\usepackage{{{','.join(packages)}}}\begin{{document}}"
+    written = tmp_path / "claims.tex"
+    written.write_text(head + page.tex_of_file(found) + r"\end{document}", encoding="utf-8")
+    assert faults(compiled(written, packages=packages)) == []
 
 
 def test_a_method_that_was_added_to_a_table_may_be_named(tmp_path: Path) -> None:
