@@ -15,6 +15,7 @@ from benchmarks.suite import Suite
 from reports import interface
 from reports.cli import DOCS, build
 from reports.findings import page
+from reports.findings.claims import read
 from reports.findings.verdicts import Finding, Verdict
 from reports.records import Records
 from tests.reports.compiling import compiled, faults
@@ -101,6 +102,13 @@ def test_a_file_that_is_no_list_of_claims_is_named(tmp_path: Path, content: byte
         (tmp_path / "mine.csv").write_bytes(content)
     with pytest.raises(BenchmarkError, match=r"mine\.csv: expected (a CSV file|the columns id,place,claim)"):
         interface.judged(tmp_path / "mine.csv", Records(tmp_path))
+
+
+def test_the_example_of_the_page_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text((DOCS / "verdicts.md").read_text().split("```csv\n")[1].split("```")[0])
+    first, second = read(tmp_path / "mine.csv")
+    assert first.tests[0].b == ("MAP", "MFVI") and first.tests[0].columns == ("{bikes,waves}::rmse",)
+    assert second.not_worse and second.tests[0].margin_of("log_posterior_predictive").size == 0.05  # type: ignore[union-attr]
 
 
 def test_a_spreadsheets_byte_order_mark_is_no_part_of_the_header(runs: Runs) -> None:
