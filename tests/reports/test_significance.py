@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.significance import ALPHA, Runs, bold, compare, holm, pairwise, worse
+from reports.significance import ALPHA, Runs, bold, compare, holm, pairwise, quantile, worse
 
 
 def runs(values: list[float], first: int = 0) -> dict[tuple[int, int], float]:
@@ -111,6 +111,11 @@ def test_the_largest_missed_difference_by_hand() -> None:
     assert replace(found, gap=found.missed(0.01) * 1.001).p < 0.01 < replace(found, gap=found.missed(0.01) * 0.999).p
     same = compare(runs([1.0] * 6), runs([1.0] * 6))
     assert same.missed(0.04) == 0 and same.missed(0.03) == math.inf, "a sign test of six runs: p = 1/32"
+
+
+def test_the_quantile_is_students_and_the_normal_one_for_infinite_freedom() -> None:
+    found = quantile(np.array([3.0, math.inf]), 0.01)
+    np.testing.assert_allclose(found, [stats.t.ppf(0.995, 3), stats.norm.ppf(0.995)])
 
 
 def test_means_over_other_splits_do_not_count() -> None:
