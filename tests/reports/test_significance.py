@@ -48,6 +48,7 @@ def test_overlapping_splits_by_hand() -> None:
     assert paired(runs(A), runs(B), overlap=1 / 9)[1] == pytest.approx(2 * stats.t.sf(abs(t), 3), rel=1e-12)
     seeds = [{(0, seed): value for seed, value in enumerate(values)} for values in (A, B)]
     assert paired(*seeds, overlap=1 / 9) == paired(runs(A), runs(B)), "seeds on one split do not overlap"
+    assert compare(runs([1.0, 2.0]), runs([0.0, 0.0]), 0.25).error == pytest.approx(math.sqrt(0.5 * (1 / 2 + 0.25)))
 
 
 def test_gaps_without_scatter_have_the_p_value_of_a_sign_test() -> None:
