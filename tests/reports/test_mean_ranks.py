@@ -79,3 +79,10 @@ def test_only_data_sets_where_every_ranked_row_has_runs_count():
     both = mean_ranks.sentence(result_of({"GFSVI": [pairs[0], pairs[1]], "FVI": [pairs[1], pairs[0]]}))
     assert "over the 2 data sets" in both and "GFSVI 1.5" in both and "FVI 1.5" in both
     assert mean_ranks.sentence(result_of({"GFSVI": [pairs[0], {}], "FVI": [{}, pairs[1]]})) == ""
+
+
+def test_published_ranks_are_left_out_where_a_number_is_not_printed():
+    pairs = {(0, 0): -0.5, (1, 1): -0.52}, {(0, 0): -0.9, (1, 1): -0.92}
+    result = result_of({"GFSVI": [pairs[0], pairs[0]], "FVI": [pairs[1], pairs[1]]})
+    result.cells[1][0] = dataclasses.replace(result.cells[1][0], published=None)
+    assert "over the 2 data sets where all of these rows have runs: GFSVI 1, FVI 2;" in mean_ranks.sentence(result)
