@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Collection, Iterable
 from functools import wraps
@@ -283,9 +284,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         records = _records(results)
         found = interface.judged(file, records, also or (), suite)
         print(page.text_of_file(found, _width()))
-        command = " ".join(
-            [".venv/bin/python -m reports claims", str(file), *(f"--also '{name}'" for name in also or ())]
-        )
+        added = (word for name in also or () for word in ("--also", name))
+        command = shlex.join([".venv/bin/python", "-m", "reports", "claims", str(file), *added])
         forms = {".md": page.page_of_file(found, command), ".tex": page.tex_of_file(found), ".csv": words.as_csv(found)}
         listed, tex, comparisons = (_written(out / f"claims-{file.stem}{form}", text) for form, text in forms.items())
         print(f"Every claim: {listed} and {tex}; every comparison: {comparisons}")

@@ -26,7 +26,9 @@ columns :data:`OPTIONAL`.
 from __future__ import annotations
 
 import itertools
+import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -171,13 +173,15 @@ def _test(row: dict[str, str], where: str) -> Rule | None:
         )
     listed = {name: tuple(filter(None, map(str.strip, row[name].split(";")))) for name in ("table", "a", "b")}
     columns, base = (tuple(filter(None, row[name].split(" + "))) for name in ("columns", "base"))
-    value, margin = (_number(row[name], where) for name in ("value", "margin"))
-    own = None if margin is None else Margin(margin, False, "the claim")
-    return Rule(listed["table"], listed["a"], listed["b"], columns, form, SIDES[row["side"]], base, value, own)
+    value, size = _number(row["value"], where), _number(row["margin"], where, 0.0)
+    margin = None if size is None else Margin(size, False, "the claim")
+    return Rule(listed["table"], listed["a"], listed["b"], columns, form, SIDES[row["side"]], base, value, margin)
 
 
-def _number(cell: str, where: str) -> float | None:
-    try:
-        return float(cell) if cell else None
-    except ValueError:
-        raise BenchmarkError(f"{where}: expected a number, found {cell!r}") from None
+def _number(cell: str, where: str, least: float = -math.inf) -> float | None:
+    if not cell:
+        return None
+    with suppress(ValueError):
+        if math.isfinite(number := float(cell)) and number >= least:
+            return number
+    raise BenchmarkError(f"{where}: expected a number{' from 0 on' if not least else ''}, found {cell!r}")

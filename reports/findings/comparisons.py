@@ -141,8 +141,9 @@ def check(test: Rule, tables: Sequence[Any], not_worse: bool) -> None:
             raise unknown("row", label, labels)
     if test.form in ("matched", "equal") and len(test.a) != len(test.b):
         raise UsageError(f"form {test.form}: expected as many rows b as rows a, found {len(test.b)} and {len(test.a)}")
-    if test.form in ("spread", "second", "rank") and not test.b:
-        raise UsageError(f"form {test.form}: expected rows b")
+    apart = test.value is not None or test.base or any(MINUS in row for row in test.a)  # compared without rows b
+    if not test.b and (test.form in ("spread", "second", "rank") or (test.form == "each" and not apart)):
+        raise UsageError(f"form {test.form}: expected rows b{', or a value' if test.form == 'each' else ''}")
     columns = [(column, _names(column)) for table in tables for column in table.columns]
     for pattern in expanded(test.columns + test.base):
         found = [(column, names) for column, names in columns if matches(pattern, *names)]
