@@ -100,7 +100,7 @@ def test_a_row_whose_test_could_have_missed_half_of_the_range_is_not_marked() ->
 def test_half_of_the_range_is_held_against_the_level_of_the_pairs_that_are_not_told_apart(
     worst: float, wanted: bool | None
 ) -> None:
-    """Only the first two rows are not told apart, so their test has level 0.05 and misses up to 3.182 * 0.1 / 2 = 0.159:
+    """Only the first two rows are not told apart: their test has level 0.05, and misses up to 3.182 * 0.1 / 2 = 0.159,
     less than half of a range of 0.4, more than half of one of 0.3."""
     near = [1.01 + 0.1 * math.sqrt(3 / 4) * sign for sign in (1, -1, 1, -1)]
     assert verdicts([runs([1.0] * 4), runs(near), runs([worst, worst + 1e-3] * 2)], -1) == [False, wanted, True]
