@@ -45,7 +45,7 @@ def parts_of(row: Row, dataset: str, protocol: str) -> Parts | None:
     if row.made_by == "HMC":
         chains = {"size": 2 if protocol == "smoke" else CHAINS.get(dataset, 100)}
         parts = {name: parts[name] for name in ("network", "likelihood", "prior")} | {"family": chains}
-        quick = {"samples": 5, "thinning": 1, "warmup": 2, "leapfrogs": 2, "map_steps": 5}
+        quick = {"samples": 5, "thinning": 1, "warmup": 2, "leapfrogs": 2, "map_steps": 5, "step": 1e-4}
         longer = {"samples": 2000 // chains["size"], "thinning": 5}
         return parts | {"training": {"name": "hmc", **(quick if protocol == "smoke" else longer)}}
     if protocol == "smoke":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -106,6 +107,12 @@ def test_short_has_a_rate_above_the_range_of_the_paper_and_says_so() -> None:
         full, short = (parts("FSVI (rudner2021)", dataset, protocol) for protocol in ("paper", "short"))
         assert short == merge(full, {"training": {"epochs": epochs, "optimiser": {"lr": 0.003}}})
     assert "learning rate 0.003, above the range of the paper (1e-4 to 1e-3)" in TOYS.reduction("short")
+
+
+@pytest.mark.parametrize("dataset", [name for name, label in REFERENCES.items() if label == "HMC"])
+def test_the_quick_reference_has_steps_that_are_accepted(dataset: str, tmp_path: Path) -> None:
+    (outcome,) = execute(runs("HMC", dataset, "smoke"), state=tmp_path)
+    assert outcome.status == "done", outcome.reason
 
 
 def test_figure_1_of_pequignot2020_is_the_authors_script() -> None:
