@@ -279,6 +279,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         out: options.OutOption = OUT,
     ) -> None:
         """Judge claims of your own, by published numbers and by the records, as findings judges those of the papers."""
+        from reports.figures.claims import draw
         from reports.findings import page, words
 
         records = _records(results)
@@ -288,7 +289,9 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         command = shlex.join([".venv/bin/python", "-m", "reports", "claims", str(file), *added])
         forms = {".md": page.page_of_file(found, command), ".tex": page.tex_of_file(found), ".csv": words.as_csv(found)}
         listed, tex, comparisons = (_written(out / f"claims-{file.stem}{form}", text) for form, text in forms.items())
-        print(f"Every claim: {listed} and {tex}; every comparison: {comparisons}")
+        pdf, png = (out / f"claims-{file.stem}{form}" for form in (".pdf", ".png"))
+        draw(found, f"Claims of {file.name}", (pdf, png))
+        print(f"Every claim: {listed} and {tex}; every comparison: {comparisons}; picture: {_shown(pdf)} and .png")
         _end(records.problems)
 
     for each in app.registered_commands:

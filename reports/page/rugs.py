@@ -6,39 +6,22 @@ import math
 from collections.abc import Iterable
 
 from reports.findings.comparisons import AGAINST, ERRORS, FOR, OPEN
+from reports.findings.effects import LARGEST, bounded, effects
 from reports.findings.verdicts import Finding
 
 WIDTH, HEIGHT = 200, 14
-LARGEST = 300.0  # standard errors at the ends of the axis
 CLASSES = {OPEN: "open", AGAINST: "against", FOR: "for"}
-Effects = list[tuple[float, int]]
-"""Effects in standard errors, each with the outcome of its comparison."""
 
 
 def rugs(finding: Finding) -> tuple[str, str]:
     """Return the rugs of a claim, as SVG: by the paper's printed numbers, and by our records; empty without errors."""
-    printed: Effects = []
-    for each in finding.tested:
-        found, outcome = each.comparison.published(), each.comparison.printed_outcome()
-        if found and outcome is not None and found[1] is not None:
-            printed.append((in_errors(found[0], found[1]), outcome))
-    ours = [
-        (in_errors(each.paired.gap, each.paired.error), each.outcome)
-        for each in finding.counted
-        if each.paired and each.outcome is not None
-    ]
+    printed, ours = effects(finding)
     return drawn(printed), drawn(ours)
-
-
-def in_errors(effect: float, error: float) -> float:
-    """Return an effect over its standard error; infinite where that is 0."""
-    return effect / error if error else math.copysign(math.inf, effect) if effect else 0.0
 
 
 def place(effect: float) -> float:
     """Return the place of an effect in standard errors: the inverse hyperbolic sine, so that small ones stay apart."""
-    bounded = min(max(effect, -LARGEST), LARGEST)
-    return WIDTH / 2 + (WIDTH / 2 - 3) * math.asinh(bounded) / math.asinh(LARGEST)
+    return WIDTH / 2 + (WIDTH / 2 - 3) * math.asinh(bounded(effect)) / math.asinh(LARGEST)
 
 
 def drawn(effects: Iterable[tuple[float, int]]) -> str:

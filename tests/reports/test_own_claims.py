@@ -14,6 +14,8 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.suite import Suite
 from reports import interface
 from reports.cli import DOCS, build
+from reports.figures import claims as figure_of_claims
+from reports.figures.looks import GREEN, GREY
 from reports.findings import page
 from reports.findings.claims import read
 from reports.findings.verdicts import Finding, Verdict
@@ -131,7 +133,30 @@ def test_the_command_and_the_frame_say_the_same(runs: Runs, tmp_path: Path, call
         (row,) = csv.DictReader(lines)
     frame = interface.claims(given, tmp_path / "results", suite=SUITE)  # type: ignore[arg-type]
     assert float(row["effect"]) == frame["effect"][0] == pytest.approx(sum(B) / 4 - sum(A) / 4)
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".md", ".tex", ".csv", ".pdf", ".png"}
     assert set(row) == set(frame.columns) and frame.attrs["problems"] == []
+
+
+def test_the_picture_has_every_effect_in_standard_errors(
+    monkeypatch: pytest.MonkeyPatch, runs: Runs, tmp_path: Path, no_open_canvas: None
+) -> None:
+    """Printed (2.5 - 2) / hypot(0.3, 0.4) = 1, not told apart; runs by a paired t-test."""
+    printed(monkeypatch, MFVI=(2.0, 0.3), Ensemble=(2.5, 0.4))
+    tables = ("pequignot2020-5", "free", "pequignot2020-5")
+    lines = [f"{i},words,,{table},MFVI,Ensemble,{RMSE},,," for i, table in enumerate(tables)]
+    found = judged(runs(MFVI=A, Ensemble=B), *lines)
+    found[2] = replace(found[2], tested=())
+    kept: list = []
+    monkeypatch.setattr(figure_of_claims, "save", lambda figure, files: kept.append(figure))
+    figure_of_claims.draw(found, "Title", [tmp_path / "claims.pdf"])
+    (axis,) = kept[0].axes
+    marks = [
+        (line.get_marker(), *line.get_xdata(), line.get_color()) for line in axis.lines if line.get_marker() in "Do"
+    ]
+    ours = ("o", pytest.approx(-stats.ttest_rel(A, B).statistic), GREEN)
+    assert marks == [("D", pytest.approx(1.0), GREY), ours, ours]
+    assert [text.get_text() for text in axis.texts] == ["no test"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["0: words", "1: words", "2: words"]
 
 
 def test_its_latex_compiles_with_the_packages_that_the_page_names(runs: Runs, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from benchmarks.suite import Suite
 from reports.findings.comparisons import AGAINST, FOR, OPEN
+from reports.findings.effects import LARGEST, in_errors
 from reports.findings.page import of_book
 from reports.page.book import Book
-from reports.page.rugs import LARGEST, WIDTH, drawn, in_errors, place, rugs
+from reports.page.rugs import WIDTH, drawn, place, rugs
 from reports.records import Records
 
 
