@@ -138,6 +138,8 @@ def read(path: Path) -> tuple[Claim, ...]:
             found[row["id"]] = replace(claim, tests=(*claim.tests, test))
         else:
             raise BenchmarkError(f"{where}: expected a claim, or another test of the claim above it")
+    if not found:
+        raise BenchmarkError(f"{path}: expected a claim in every line below the names of the columns, found none")
     return tuple(found.values())
 
 

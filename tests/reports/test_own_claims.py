@@ -101,11 +101,11 @@ def test_a_claim_that_cannot_be_tested_is_named(
         judged(runs(MFVI=A), line)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"id,claim\n"])
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"id,claim\n", b"id,claim,table,a,columns\n"])
 def test_a_file_that_is_no_list_of_claims_is_named(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "mine.csv").write_bytes(content)
-    with pytest.raises(BenchmarkError, match=r"mine\.csv: expected (a CSV file|the columns id,place,claim)"):
+    with pytest.raises(BenchmarkError, match=r"mine\.csv: expected (a CSV file|the columns id,place,claim|a claim)"):
         interface.judged(tmp_path / "mine.csv", Records(tmp_path))
 
 
