@@ -245,7 +245,7 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
 
     @app.command()
     def findings(
-        paper: Annotated[str, typer.Option("--paper", help="print every claim of this paper, not the main ones")] = "",
+        paper: Annotated[str, typer.Option("--paper", help="print and draw every claim of this paper")] = "",
         results: ResultsOption = RESULTS,
         out: options.OutOption = OUT,
         file: options.PageOfDocsOption = None,
@@ -262,13 +262,17 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         records = _records(results)
         verdicts = page.of_book(Book(suite, records))
         print(page.text(verdicts, _width(), paper))
-        comparisons = _written(out / "findings.csv", words.as_csv(words.flat(verdicts)))
+        comparisons, drawn = _written(out / "findings.csv", words.as_csv(words.flat(verdicts))), ""
+        if paper:
+            from reports.figures.claims import draw  # matplotlib, slow to load
+
+            drawn = f"; picture: {_shown(draw(verdicts[paper], paper, out / f'findings-{paper}'))} and .png"
         own = results.resolve() == RESULTS
         listed = _written(file or (DOCS if own else out) / "findings.md", page.page(verdicts))
         readme = readme or (README if own else out / README.name)
         if readme.is_file():
             files.write(readme, page.readme(readme.read_text(encoding="utf-8"), verdicts))  # only a part of it is ours
-        print(f"Every claim: {listed}; every comparison: {comparisons}")
+        print(f"Every claim: {listed}; every comparison: {comparisons}{drawn}")
         _end(records.problems)
 
     @app.command("claims")
@@ -289,9 +293,8 @@ def build(suite: Suite) -> Callable[[list[str] | None], None]:
         command = shlex.join([".venv/bin/python", "-m", "reports", "claims", str(file), *added])
         forms = {".md": page.page_of_file(found, command), ".tex": page.tex_of_file(found), ".csv": words.as_csv(found)}
         listed, tex, comparisons = (_written(out / f"claims-{file.stem}{form}", text) for form, text in forms.items())
-        pdf, png = (out / f"claims-{file.stem}{form}" for form in (".pdf", ".png"))
-        draw(found, f"Claims of {file.name}", (pdf, png))
-        print(f"Every claim: {listed} and {tex}; every comparison: {comparisons}; picture: {_shown(pdf)} and .png")
+        drawn = _shown(draw(found, file.name, out / f"claims-{file.stem}"))
+        print(f"Every claim: {listed} and {tex}; every comparison: {comparisons}; picture: {drawn} and .png")
         _end(records.problems)
 
     for each in app.registered_commands:

@@ -22,12 +22,16 @@ TICKS = (-100, -10, -ERRORS, 0, ERRORS, 10, 100)
 LETTERS = 44  # of a line of a claim's words
 ABOUT = (
     f"Band: {ERRORS} standard errors on either side of no difference. The ends hold effects of {LARGEST:.0f} and more, "
-    "and those without error. Few runs are told apart by larger effects alone (t-test)."
+    "and those whose error is 0. Few runs are told apart by larger effects alone (t-test). Numbers that are printed "
+    "without an error have no mark."
 )
 
 
-def draw(findings: Sequence[Finding], title: str, files: Sequence[Path]) -> None:
-    """Write the forest plot of claims to every file: right of 0 a comparison goes the claimed way."""
+def draw(findings: Sequence[Finding], source: str, place: Path) -> Path:
+    """Write the forest plot of claims as PDF and PNG, and return the PDF; right of 0 a comparison goes the claimed way.
+
+    source: the paper or file of the claims; place: path without ending.
+    """
     labels = [textwrap.fill(f"{each.claim.id}: {each.claim.words}", LETTERS) for each in findings]
     heights = [max(2, label.count("\n") + 1) for label in labels]
     with using(Options()):
@@ -41,7 +45,7 @@ def draw(findings: Sequence[Finding], title: str, files: Sequence[Path]) -> None
                 for effect, outcome in each:
                     axis.plot(bounded(effect), at + above, **_look(marker, OUTCOMES[outcome][1]))
             if not any(found):
-                axis.text(0, at, "no test", ha="center", va="center", color=GREY)
+                axis.text(0, at, "no test", ha="center", va="center", color=GREY, backgroundcolor="white")
         axis.set_xscale("asinh", linear_width=1.0)
         axis.set_xlim(-1.2 * LARGEST, 1.2 * LARGEST)
         axis.set_xticks(TICKS, [f"{tick}".replace("-", "−") for tick in TICKS])
@@ -52,8 +56,10 @@ def draw(findings: Sequence[Finding], title: str, files: Sequence[Path]) -> None
         kinds = {name: Line2D([], [], **_look(marker, GREY)) for name, marker, _ in SIDES}
         ways = {name: Line2D([], [], **_look("s", colour)) for name, colour in OUTCOMES.values()}
         legend(figure, kinds | ways)
-        head(figure, title, ABOUT)
-        save(figure, files)
+        head(figure, f"Claims of {source}", ABOUT)
+        pdf, png = (place.with_name(place.name + form) for form in (".pdf", ".png"))
+        save(figure, (pdf, png))
+    return pdf
 
 
 def _look(marker: str, colour: str) -> dict[str, Any]:

@@ -374,8 +374,9 @@ def test_the_command_prints_lines_that_fit_and_writes_its_files(tmp_path, monkey
     front = tmp_path / "README.md"
     front.write_text(f"before\n{page.START}of long ago\n{page.END}after\n")
     given = ["--results", str(tmp_path), "--out", str(tmp_path), "--file", str(tmp_path / "f.md")]
-    status, output, _ = call(build(Suite()), "findings", *given, "--readme", str(front))
+    status, output, _ = call(build(Suite()), "findings", *given, "--readme", str(front), "--paper", "rudner2021")
     lines = output.splitlines()
+    assert (tmp_path / "findings-rudner2021.pdf").is_file() and "rudner2021-17:" in output
     assert not status and max(map(len, lines[:-1])) <= 80
     assert lines[0].startswith("What survives: 24 of the 98 claims")
     assert "of long ago" not in front.read_text() and front.read_text().endswith(f"{page.END}after\n")

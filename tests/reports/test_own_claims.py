@@ -16,6 +16,7 @@ from reports import interface
 from reports.cli import DOCS, build
 from reports.figures import claims as figure_of_claims
 from reports.figures.looks import GREEN, GREY
+from reports.figures.style import caption
 from reports.findings import page
 from reports.findings.claims import read
 from reports.findings.verdicts import Finding, Verdict
@@ -148,8 +149,9 @@ def test_the_picture_has_every_effect_in_standard_errors(
     found[2] = replace(found[2], tested=())
     kept: list = []
     monkeypatch.setattr(figure_of_claims, "save", lambda figure, files: kept.append(figure))
-    figure_of_claims.draw(found, "Title", [tmp_path / "claims.pdf"])
+    figure_of_claims.draw(found, "mine.csv", tmp_path / "claims")
     (axis,) = kept[0].axes
+    assert caption(kept[0]).startswith("Claims of mine.csv")
     marks = [
         (line.get_marker(), *line.get_xdata(), line.get_color()) for line in axis.lines if line.get_marker() in "Do"
     ]
