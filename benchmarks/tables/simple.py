@@ -9,6 +9,7 @@ import datasets as data
 from benchmarks.records import published as numbers
 from benchmarks.tables.recipes import Parts, Recipe, layered, with_quick_fits
 from benchmarks.tables.spec import Cell, Column, Row, Table
+from fvi_core import methods as catalogue
 from fvi_core.spelling import nearest
 
 SMOKE = {"training": {"epochs": 2}}
@@ -33,11 +34,12 @@ def simple(
     most 5 steps.
 
     metrics: names, or pairs (name, condition) such as ("ood_auroc", "ood=photos"), whose evaluation set has to be among
-    ``sets``. parts: settings of all methods (network, training, likelihood; without one "gaussian" or "categorical");
-    own: further settings by method. Seed i is trained on split i, modulo the number of splits. published: a CSV file of
-    the numbers of a paper, to stand beside ours, with the columns of :data:`benchmarks.records.published.COLUMNS`, in
-    the units of records. Raises ValueError for a method in ``own`` that is not in ``methods``, for a condition where
-    ``sets`` has the test set alone, and for a published number that is of no cell of this table.
+    ``sets``. parts: settings of all methods (network, training, likelihood; without one "gaussian" or "categorical"),
+    which leave the likelihood and training of a plug-in's method as they are; own: further settings by method. Seed i
+    is trained on split i, modulo the number of splits. published: a CSV file of the numbers of a paper, to stand beside
+    ours, with the columns of :data:`benchmarks.records.published.COLUMNS`, in the units of records. Raises ValueError
+    for a method in ``own`` that is not in ``methods``, for a condition where ``sets`` has the test set alone, and for a
+    published number that is of no cell of this table.
     """
     for metric in metrics:
         if not isinstance(metric, str) and metric[1] and set(sets) <= {"test"}:
@@ -58,6 +60,8 @@ def simple(
         settings = layered(usual, parts, (own or {}).get(row.made_by, {}), SMOKE if smoke else {})
         replicates = tuple((seed % splits, seed) for seed in range(min(seeds, 2) if smoke else seeds))
         made = Recipe(settings, replicates, samples=min(samples, 10) if smoke else samples, sets=tuple(sets))
+        if catalogue.brought(row.made_by):
+            made = made.keeping(_left_open(catalogue.get(row.made_by).own_parts(), (own or {}).get(row.made_by, {})))
         return with_quick_fits(made, row.made_by) if smoke else made
 
     pairs = [(metric, "") if isinstance(metric, str) else metric for metric in metrics]
@@ -72,6 +76,12 @@ def simple(
     reductions = {"smoke": "2 epochs, 2 seeds, 10 samples: the numbers mean nothing"}
     paper = _paper(published, {column.published_key(row) for row in rows for column in columns}) if published else None
     return Table(name, title, rows, columns, recipe, protocols=("paper", "smoke"), paper=paper, reductions=reductions)
+
+
+def _left_open(parts: Parts, own: Parts) -> Parts:
+    """Return a method's likelihood and training without what a table sets for that method alone."""
+    changes = layered(own)
+    return {kind: {k: v for k, v in part.items() if k not in changes.get(kind, {})} for kind, part in parts.items()}
 
 
 def _paper(path: str | Path, keys: Collection[tuple[str, ...] | None]) -> str:

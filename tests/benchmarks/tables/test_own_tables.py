@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from benchmarks.tables.spec import InvalidRecipe
 from fvi_core import methods
 from reports.aggregate import aggregate
 from reports.records import Records
+from tests.plugins import forgotten
 
 PARTS = {"network": {"name": "mlp", "hidden": [4]}, "likelihood": {"name": "gaussian"}}
 
@@ -126,6 +128,22 @@ def test_divergences_of_weights_fit_without_a_context() -> None:
     found = set(triples(False, {"divergence": "weight_kl", "family": "mean_field"}))
     assert ("mean_field", "weight_kl", "gaussian_weights") in found
     assert ("mean_field", "weight_kl", "dirichlet") not in found
+
+
+def test_the_likelihood_and_training_of_a_plug_ins_method_come_before_those_of_all_methods() -> None:
+    known = {"name": "gaussian", "init_std": 0.2, "learned": False}
+    with forgotten():
+        mine = replace(methods.get("MFVI"), name="Known noise", aliases=(), likelihood=known, training={"samples": 10})
+        methods.add(mine)
+        parts = PARTS | {"likelihood": {"name": "gaussian", "init_std": 0.3, "min_std": 0.1}}
+        parts |= {"training": {"epochs": 3, "samples": 2, "batch_size": 9, "optimiser": {"name": "adam", "lr": 0.01}}}
+        given = {"methods": ["MFVI", "Known noise"], "parts": parts, "seeds": 1}
+        shared, found = (run["parts"] for run in own(**given).runs())
+        _, changed = (run["parts"] for run in own(**given, own={"Known noise": {"likelihood.init_std": 0.4}}).runs())
+    assert (shared["likelihood"]["init_std"], shared["training"]["samples"]) == (0.3, 2)
+    assert found["likelihood"] == known | {"min_std": 0.1}
+    assert (found["training"]["samples"], found["training"]["epochs"]) == (10, 3)
+    assert changed["likelihood"] == known | {"min_std": 0.1, "init_std": 0.4}
 
 
 def test_numbers_of_a_paper_stand_beside_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
