@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from benchmarks.errors import UsageError
+from benchmarks.records.published import Published
 from reports.aggregate import TableResult, aggregate
 from reports.findings import verdicts
-from reports.findings.claims import Claim, Rule
-from reports.findings.comparisons import of
+from reports.findings.claims import Claim, Margin, Rule
+from reports.findings.comparisons import OPEN, Comparison, of
 from reports.findings.words import best, details, result_line, summary
 from reports.records import Records
 from tests.reports.fakes import Cell, Column, Row, fake_table
@@ -150,3 +153,90 @@ def test_rows_that_equal_the_third_best_are_named_too(wide: TableResult) -> None
     assert result_line(found).startswith("Not significantly worse than any other row, in the 6 columns")
     none = [[dataclasses.replace(cell, bold=False) for cell in row] for row in cells]
     assert result_line(dataclasses.replace(wide, cells=none)) == ""
+
+
+def test_printed_ranks_are_tested_over_data_sets(write: Writer) -> None:
+    """Where a is first in three sets of four the mean of rank b - rank a is 0.5, its error 0.5."""
+    names = ("boston", "energy", "wine", "yacht", "kin8nm")
+    columns = tuple(Column(Cell(name, "", "rmse"), name) for name in names)
+    table = fake_table("free", (Row("a", None, "a"), Row("b", None, "b")), columns, one_split=True)
+    result = aggregate(table, "paper", Records(write("a", "boston", {("", "rmse"): [1.0]}, one_split=True)))
+
+    def compared(gaps: list[int], first: str, second: str) -> Comparison:
+        means = [2.0] * len(gaps), [2.0 + gap for gap in gaps]
+        cells = [
+            [
+                dataclasses.replace(
+                    cell, published=Published("p", "1", "", "", "", "rmse", mean, 0.1, 10, "", ("", ""))
+                )
+                for cell, mean in zip(row, printed, strict=False)
+            ]
+            + row[len(gaps) :]
+            for row, printed in zip(result.cells, means, strict=True)
+        ]
+        rule = Rule(("free",), (first,), (second,), ("*::rmse",), "rank")
+        (each,) = of(rule, {"free": dataclasses.replace(result, cells=cells)}, False)
+        return each
+
+    assert compared([1, 1, 1, -1], "a", "b").published() == pytest.approx((0.5, 0.5))
+    assert compared([1, 1, 1, -1], "a", "b").printed_outcome() == OPEN
+    for rows, sign in ((("a", "b"), 1), (("b", "a"), -1)):
+        each, ranks = compared([1, 1, 1, 1, 0], *rows), [sign, sign, sign, sign, 0]
+        assert each.published() == pytest.approx((np.mean(ranks), stats.sem(ranks)))
+        assert each.printed_outcome() == sign and each.tested() == "fewer than two data sets where all rows have runs"
+        assert each.printed_against() == pytest.approx(stats.ttest_1samp(ranks, 0, alternative="less").pvalue)
+    assert compared([1], "a", "b").published() is None, "one data set is no sample"
+
+
+def test_a_margin_has_the_scale_of_its_column(wide: TableResult) -> None:
+    """In per cent 0.9 - 0.7 is 20, and a margin of 0.01 is 1."""
+    columns = tuple(dataclasses.replace(column, scale=100.0) for column in COLUMNS)
+    cells = [
+        [dataclasses.replace(cell, values={run: 100 * value for run, value in cell.values.items()}) for cell in row]
+        for row in wide.cells
+    ]
+    percent = dataclasses.replace(wide, table=dataclasses.replace(WIDE, columns=columns), cells=cells)
+    test = Rule(("free",), ("b",), ("a",), (AT(0),), "each", margin=Margin(0.01, False, ""))
+    (each,) = of(test, {"free": percent}, True)
+    tested = each.tested()
+    assert not isinstance(tested, str) and tested.gap == pytest.approx(-20 + 1)
+
+
+def test_overlapping_splits_widen_a_claims_test(write: Writer) -> None:
+    """Nadeau and Bengio: 1/n + test points / training points in the place of 1/n, in the column's data set alone."""
+    a, b = [1.0, 1.4, 1.1, 1.3], [2.1, 2.2, 2.0, 2.3]
+    columns = tuple(Column(Cell(name, "", "rmse"), name) for name in ("boston", "energy"))
+    table = fake_table("free", (Row("a", None, "a"), Row("b", None, "b")), columns, n_runs=4)
+    for name in ("boston", "energy"):
+        for row, values in (("a", a), ("b", b)):
+            results = write(row, name, {("", "rmse"): values})
+    result = dataclasses.replace(aggregate(table, "paper", Records(results)), overlaps={"boston": 1 / 9})
+    gaps = [theirs - ours for ours, theirs in zip(a, b, strict=True)]
+    t = stats.ttest_1samp(gaps, 0).statistic
+    corrected = t * math.sqrt((1 / 4) / (1 / 4 + 1 / 9))
+    wanted = [2 * stats.t.sf(corrected, 3), stats.ttest_1samp(gaps, 0).pvalue]
+    each = [one.tested() for one in of(Rule(("free",), ("a",), ("b",), ("*::rmse",), "each"), {"free": result}, False)]
+    assert [one.p for one in each if not isinstance(one, str)] == pytest.approx(wanted)
+
+
+def test_steps_and_bases_stay_in_their_data_set_and_metric(write: Writer) -> None:
+    """Angles 0 and 10 of two data sets and two metrics, each with its own change."""
+    places = [(name, metric) for name in ("mnist", "digits") for metric in ("accuracy", "brier")]
+    columns = tuple(
+        Column(Cell(name, f"angle={angle}", metric), f"{name} {metric} {angle}")
+        for angle in (0, 10) for name, metric in places
+    )  # fmt: skip
+    table = fake_table("free", (Row("a", None, "a"),), columns, n_runs=2, one_split=True)
+    starts, changes = {"mnist": 0.1, "digits": 0.3}, dict(zip(places, (0.1, 0.2, 0.3, 0.4), strict=True))
+    for name in ("mnist", "digits"):
+        own = {}
+        for angle, metric in itertools.product((0, 10), ("accuracy", "brier")):
+            value = starts[name] + angle / 10 * changes[name, metric]
+            own[f"angle={angle}", metric] = [value, value + 0.05]
+        results = write("a", name, own, one_split=True)
+    result = aggregate(table, "paper", Records(results))
+    steps = effects(result, Rule(("free",), ("a",), (), ("*",), "columns", 1))
+    assert list(steps.values()) == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    base = ("*:angle=0:accuracy",)
+    based = effects(result, Rule(("free",), ("a",), (), ("*:angle=10:accuracy",), "each", 1, base=base))
+    assert list(based.values()) == pytest.approx([0.1, 0.3])

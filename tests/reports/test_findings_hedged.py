@@ -65,6 +65,44 @@ def test_a_paper_contradicts_itself_by_chance_where_it_compares_much(
     assert ("none the other way after" in words.by_paper(found)) == (error == 0.4)
 
 
+def test_margins_and_rounding_weigh_printed_numbers_as_the_effect_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not worse by 5 % of the other: 1.05 theirs - ours, of errors up to 0.3 + 0.05 and 1.05 (0.4 + 0.05), where
+    rounding may hide 0.05 + 1.05 * 0.05."""
+    hidden, errors = 0.05 * 2.05, (0.35, 1.05 * 0.45)
+    bound = hidden + 2 * (errors[0] ** 2 + errors[1] ** 2) ** 0.5
+    for effect, outcome in ((bound + 0.01, FOR), (bound - 0.01, OPEN), (-bound - 0.01, AGAINST)):
+        printed(monkeypatch, 0.05, MFVI=(1.05 * 20 - effect, 0.3), Ensemble=(20.0, 0.4))
+        (found,) = judged(tmp_path, claim("MFVI", "Ensemble", kind="not_worse"))
+        assert found.printed == Counter([outcome])
+        (each,) = found.tested
+        assert each.comparison.published() == pytest.approx((effect, (0.3**2 + (1.05 * 0.4) ** 2) ** 0.5))
+    deviations = [error * 10**0.5 for error in errors]
+    p = (
+        stats.ttest_ind_from_stats(-effect - hidden, deviations[0], 10, 0, deviations[1], 10, equal_var=False).pvalue
+        / 2
+    )
+    assert each.comparison.printed_against() == pytest.approx(p, rel=1e-9)
+
+
+def test_a_printed_error_of_an_unknown_number_of_runs_counts_as_exact(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def against(ours: int | None, theirs: int | None, error: float = 0.4) -> float | None:
+        printed(monkeypatch, 0.0, MFVI=(2.0, error), Ensemble=(1.0, error))
+        known = {key[2]: cell for key, cell in published.table("", "").items()}
+        made = [dataclasses.replace(known[name], n_runs=n) for name, n in (("MFVI", ours), ("Ensemble", theirs))]
+        monkeypatch.setattr(published, "table", lambda *_: {cell.key: cell for cell in made})
+        (found,) = judged(tmp_path, claim("MFVI", "Ensemble"))
+        return found.tested[0].comparison.printed_against()
+
+    t = 1 / (0.4 * 2**0.5)
+    assert against(None, None) == pytest.approx(stats.norm.sf(t))
+    assert against(5, None) == pytest.approx(stats.t.sf(t, 4 * 2**2)), "half of the variance has 4 degrees of freedom"
+    assert against(10, 10, 0.0) == 0.0, "an error printed as none, and not rounded"
+
+
 def test_a_verdict_says_how_many_of_its_cells_are_unlike_the_papers(
     monkeypatch: pytest.MonkeyPatch, runs: Callable[..., Path]
 ) -> None:
